@@ -1,0 +1,112 @@
+/* The launch descriptor: how an emitted kernel is launched, as data. It travels with the code object, so a
+ * launcher needs neither the spec nor the generator. */
+#ifndef HEDDLE_DESCRIPTOR_H
+#define HEDDLE_DESCRIPTOR_H
+
+#include "diag.h"
+#include <stdint.h>
+
+/* Run-time sizes a launch depends on. Strides are in elements. */
+#define DIM_LIST(X)                                                                                          \
+  X(DIM_SEQS, "seqs")                                                                                        \
+  X(DIM_ROWS, "rows") /* query rows per sequence */                                                          \
+  X(DIM_KV_HEADS, "kv_heads")                                                                                \
+  X(DIM_PAGES, "pages")           /* pages in the cache */                                                   \
+  X(DIM_TABLE_PAGES, "table_pages") /* row length of the page table */                                       \
+  X(DIM_TOKENS, "tokens")         /* rows of k and v for the writer */                                       \
+  X(DIM_SPLITS, "splits")                                                                                    \
+  X(DIM_K_STRIDE_B, "k_stride_b")                                                                            \
+  X(DIM_K_STRIDE_H, "k_stride_h")                                                                            \
+  X(DIM_V_STRIDE_B, "v_stride_b")                                                                            \
+  X(DIM_V_STRIDE_H, "v_stride_h")                                                                            \
+  X(DIM_K_SCALE_STRIDE_B, "k_scale_stride_b")                                                                \
+  X(DIM_K_SCALE_STRIDE_H, "k_scale_stride_h")                                                                \
+  X(DIM_V_SCALE_STRIDE_B, "v_scale_stride_b")                                                                \
+  X(DIM_V_SCALE_STRIDE_H, "v_scale_stride_h")
+
+typedef enum dim {
+#define X(name, text) name,
+  DIM_LIST(X)
+#undef X
+      DIM_COUNT
+} dim;
+
+/* Tensors by name. */
+#define TENSOR_LIST(X)                                                                                       \
+  X(TENSOR_Q, "q")                                                                                           \
+  X(TENSOR_K_CACHE, "k_cache")                                                                               \
+  X(TENSOR_V_CACHE, "v_cache")                                                                               \
+  X(TENSOR_K_SCALE, "k_scale")                                                                               \
+  X(TENSOR_V_SCALE, "v_scale")                                                                               \
+  X(TENSOR_PAGE_TABLE, "page_table")                                                                         \
+  X(TENSOR_LENGTHS, "lengths")                                                                               \
+  X(TENSOR_SINKS, "sinks")                                                                                   \
+  X(TENSOR_K, "k")                                                                                           \
+  X(TENSOR_V, "v")                                                                                           \
+  X(TENSOR_SLOT_MAPPING, "slot_mapping")                                                                     \
+  X(TENSOR_OUT, "out")                                                                                       \
+  X(TENSOR_LSE, "lse")                                                                                       \
+  X(TENSOR_WORKSPACE, "workspace")
+
+typedef enum tensor_name {
+#define X(name, text) name,
+  TENSOR_LIST(X)
+#undef X
+      TENSOR_COUNT
+} tensor_name;
+
+const char *dim_name(dim d);
+const char *tensor_name_text(tensor_name t);
+bool tensor_name_parse(const char *text, tensor_name *out_name);
+
+/* ceil(multiplier * product of dims / divisor) */
+typedef struct extent {
+  int64_t multiplier, divisor; /* divisor >= 1 */
+  int dim_count;
+  dim dims[4];
+} extent;
+
+typedef enum argument_kind { ARGUMENT_TENSOR, ARGUMENT_DIM, ARGUMENT_LOGITS_SCALE } argument_kind;
+
+/* Types in memory: tensors are 8-byte pointers, strides (DIM_*_STRIDE_*) int64, other dims int32, logits_scale fp32;
+ * each aligned to its size, in order: the C struct of the arguments. */
+typedef struct argument {
+  argument_kind kind;
+  int index; /* tensor_name or dim */
+} argument;
+
+enum { DESCRIPTOR_MAX_ARGUMENTS = 32, DESCRIPTOR_MAX_KERNELS = 4 };
+
+typedef struct kernel_descriptor {
+  char symbol[64];
+  extent grid[3]; /* workgroups */
+  int block;      /* threads, x only */
+  int lds_bytes;  /* dynamic; static LDS is in the code object */
+  bool only_when_split; /* launched only when splits > 1 */
+  int argument_count;
+  argument arguments[DESCRIPTOR_MAX_ARGUMENTS];
+} kernel_descriptor;
+
+/* One operation (write or decode): its kernels in launch order, all in one code object. */
+typedef struct descriptor {
+  char operation[16]; /* "write" or "decode" */
+  char target[16];
+  char variant[64];
+  char contract_key[65];
+  int tile_tokens;      /* tokens a workgroup step covers; what a split count is limited by */
+  extent workspace;     /* bytes, when splits > 1 */
+  int kernel_count;
+  kernel_descriptor kernels[DESCRIPTOR_MAX_KERNELS];
+} descriptor;
+
+int64_t extent_value(const extent *e, const int64_t dims[DIM_COUNT]);
+/* Size and offset of each argument; returns the total size in bytes. `out_offsets` may be NULL. */
+size_t kernel_arguments_layout(const kernel_descriptor *k, size_t out_offsets[DESCRIPTOR_MAX_ARGUMENTS]);
+size_t argument_bytes(argument a);
+const char *argument_name(argument a);
+
+/* JSON, deterministic; and back (for cache entries). */
+void descriptor_write(const descriptor *d, text *out);
+hd_status descriptor_parse(const char *json, size_t length, descriptor *out_descriptor);
+
+#endif

@@ -1,0 +1,42 @@
+/* Number formats: one row a format. */
+#ifndef HEDDLE_DTYPE_H
+#define HEDDLE_DTYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* X(enumerator, name in specs, bytes per element, largest finite value) */
+#define DTYPE_LIST(X)                                                                                        \
+  X(DTYPE_BF16, "bf16", 2, 3.38953138925153547590e+38)                                                       \
+  X(DTYPE_FP16, "fp16", 2, 65504.0)                                                                          \
+  X(DTYPE_FP32, "fp32", 4, 3.40282346638528859812e+38)                                                       \
+  X(DTYPE_FP8_E4M3FN, "fp8_e4m3fn", 1, 448.0)                                                                \
+  X(DTYPE_FP8_E4M3FNUZ, "fp8_e4m3fnuz", 1, 240.0)                                                            \
+  X(DTYPE_FP8_E5M2, "fp8_e5m2", 1, 57344.0)                                                                  \
+  X(DTYPE_INT8, "int8", 1, 127.0)                                                                            \
+  X(DTYPE_E8M0, "e8m0", 1, 1.7014118346046923e+38)                                                           \
+  X(DTYPE_INT32, "int32", 4, 2147483647.0)                                                                   \
+  X(DTYPE_INT64, "int64", 8, 9223372036854775807.0)                                                          \
+  X(DTYPE_FP8_E4M3, "fp8_e4m3", 1, 448.0) /* the target's own dialect; resolved before emission */
+
+typedef enum dtype {
+#define X(name, text, bytes, max) name,
+  DTYPE_LIST(X)
+#undef X
+      DTYPE_COUNT
+} dtype;
+
+const char *dtype_name(dtype d);
+int dtype_bytes(dtype d);
+double dtype_max(dtype d);
+bool dtype_is_fp8(dtype d);
+/* False when no format has this name. */
+bool dtype_parse(const char *name, dtype *out_dtype);
+
+/* The value of one stored element; `bytes` points at dtype_bytes(d) bytes, little endian. Exact. */
+double dtype_decode(dtype d, const void *bytes);
+/* Round `value` to nearest even and store it. Beyond the largest finite value: fp8 and int8 saturate, fp16
+ * and bf16 go to infinity as IEEE does. NaN is stored as the format's NaN (int8: 0). */
+void dtype_encode(dtype d, double value, void *bytes);
+
+#endif

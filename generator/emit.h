@@ -1,0 +1,45 @@
+/* From a contract to source: plan, then emit. Pure: same input, same bytes. */
+#ifndef HEDDLE_EMIT_H
+#define HEDDLE_EMIT_H
+
+#include "contract.h"
+#include "descriptor.h"
+#include "target.h"
+
+typedef enum operation { OPERATION_WRITE, OPERATION_DECODE } operation;
+const char *operation_name(operation o);
+bool operation_parse(const char *name, operation *out_operation);
+
+/* What may change speed but never results. Zero-initialised: the generator's own choice. Text form:
+ * "w4" (waves 4). */
+typedef struct variant {
+  int waves; /* waves per workgroup; 0 = default */
+} variant;
+
+bool variant_parse(const char *name, variant *out_variant);
+void variant_write(const variant *v, text *out);
+
+/* Looks up a template by file name ("decode.hip"): its text and length, or NULL. */
+typedef struct template_source {
+  const char *(*find)(void *user, const char *name, size_t *out_length);
+  void *user;
+} template_source;
+/* The templates that were embedded when heddle was built. */
+const template_source *templates_embedded(void);
+
+typedef struct emission {
+  char *source; /* HIP C++, freestanding; NUL-terminated, owned */
+  descriptor descriptor;
+} emission;
+
+/* HD_DECLINED: diagnostics name the field the generator does not serve (codes "decline.…"). The contract may
+ * hold fp8_e4m3; it is resolved for the target. */
+hd_status emit_operation(const contract *c, operation o, const variant *v, const target *t,
+                         const template_source *templates, emission *out_emission, diags *diags);
+void emission_finish(emission *e);
+/* The same answer without emitting: HD_OK or HD_DECLINED with diagnostics. */
+hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *diags);
+/* SHA-256 over generator and template texts, hex: changes whenever emitted source may. */
+const char *emit_generator_sum(void);
+
+#endif

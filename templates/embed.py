@@ -1,0 +1,35 @@
+"""Turns template files into one C source: embed.py OUTPUT TEMPLATE..."""
+import pathlib
+import sys
+
+output, *paths = sys.argv[1:]
+paths = sorted(map(pathlib.Path, paths), key=lambda p: p.name)
+lines = ["/* Made from templates/ by embed.py. */", '#include "../generator/emit.h"', "#include <string.h>", ""]
+for i, path in enumerate(paths):
+    data = path.read_bytes()
+    lines.append(f"static const char text_{i}[] = {{")
+    for at in range(0, len(data), 24):
+        lines.append("  " + " ".join(f"{b}," for b in data[at : at + 24]))
+    lines.append("  0};")
+lines.append("static const struct { const char *name, *text; size_t length; } embedded[] = {")
+for i, path in enumerate(paths):
+    lines.append(f'  {{"{path.name}", text_{i}, sizeof text_{i} - 1}},')
+lines += [
+    "};",
+    "",
+    "static const char *find(void *user, const char *name, size_t *out_length) {",
+    "  (void)user;",
+    "  for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)",
+    "    if (strcmp(embedded[i].name, name) == 0) {",
+    "      *out_length = embedded[i].length;",
+    "      return embedded[i].text;",
+    "    }",
+    "  return NULL;",
+    "}",
+    "",
+    "const template_source *templates_embedded(void) {",
+    "  static const template_source source = {find, NULL};",
+    "  return &source;",
+    "}",
+]
+pathlib.Path(output).write_text("\n".join(lines) + "\n")
