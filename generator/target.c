@@ -1,0 +1,77 @@
+#include "target.h"
+
+#include <string.h>
+
+/* Fragment shapes. Sources: the CDNA3, CDNA4 and RDNA4 ISA documents, LLVM's intrinsic definitions and the PTX
+ * ISA; docs/targets.md has the tables. Columns: rows, columns, row_stride, groups, group_stride, elements, row_run,
+ * columns_per_lane. */
+#define MFMA16(elements) 16, 16, 1, 4, 16, elements, 4, 1
+#define WMMA16(elements) 16, 16, 1, 2, 16, elements, 8, 1
+#define MMA8(elements) 8, 16, 4, 4, 1, elements, 2, 2
+
+static const matrix_op gfx942_ops[] = {
+    {"mfma_f32_16x16x32_fp8_fp8", DTYPE_FP8_E4M3FNUZ, 32, MFMA16(8), "long",
+     "__builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(kv, other, acc, 0, 0, 0)"},
+    {"mfma_f32_16x16x16_bf16", DTYPE_BF16, 16, MFMA16(4), "short4_t",
+     "__builtin_amdgcn_mfma_f32_16x16x16bf16_1k(kv, other, acc, 0, 0, 0)"},
+    {"mfma_f32_16x16x16_f16", DTYPE_FP16, 16, MFMA16(4), "half4_t",
+     "__builtin_amdgcn_mfma_f32_16x16x16f16(kv, other, acc, 0, 0, 0)"},
+};
+
+static const matrix_op gfx950_ops[] = {
+    {"mfma_f32_16x16x32_fp8_fp8", DTYPE_FP8_E4M3FN, 32, MFMA16(8), "long",
+     "__builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(kv, other, acc, 0, 0, 0)"},
+    {"mfma_f32_16x16x32_bf16", DTYPE_BF16, 32, MFMA16(8), "bf16x8_t",
+     "__builtin_amdgcn_mfma_f32_16x16x32_bf16(kv, other, acc, 0, 0, 0)"},
+    {"mfma_f32_16x16x32_f16", DTYPE_FP16, 32, MFMA16(8), "half8_t",
+     "__builtin_amdgcn_mfma_f32_16x16x32_f16(kv, other, acc, 0, 0, 0)"},
+};
+
+static const matrix_op gfx1201_ops[] = {
+    {"wmma_f32_16x16x16_fp8_fp8", DTYPE_FP8_E4M3FN, 16, WMMA16(8), "int2_t",
+     "__builtin_amdgcn_wmma_f32_16x16x16_fp8_fp8_w32_gfx12(kv, other, acc)"},
+    {"wmma_f32_16x16x16_bf16", DTYPE_BF16, 16, WMMA16(8), "short8_t",
+     "__builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(kv, other, acc)"},
+    {"wmma_f32_16x16x16_f16", DTYPE_FP16, 16, WMMA16(8), "half8_t",
+     "__builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(kv, other, acc)"},
+};
+
+static const matrix_op gfx1250_ops[] = {
+    {"wmma_f32_16x16x64_fp8_fp8", DTYPE_FP8_E4M3FN, 64, WMMA16(32), "int8_t",
+     "__builtin_amdgcn_wmma_f32_16x16x64_fp8_fp8(kv, other, (short)0, acc, false, false)"},
+    {"wmma_f32_16x16x32_bf16", DTYPE_BF16, 32, WMMA16(16), "bf16x16_t",
+     "__builtin_amdgcn_wmma_f32_16x16x32_bf16(false, kv, false, other, (short)0, acc, false, false)"},
+    {"wmma_f32_16x16x32_f16", DTYPE_FP16, 32, WMMA16(16), "half16_t",
+     "__builtin_amdgcn_wmma_f32_16x16x32_f16(false, kv, false, other, (short)0, acc, false, false)"},
+};
+
+/* fp8 mma.sync is emulated on sm_90, so fp8 caches go through f16 here: e4m3 to f16 is exact. */
+static const matrix_op sm_90_ops[] = {
+    {"mma_m16n8k16_bf16", DTYPE_BF16, 16, MMA8(4), "fragment_t", "mma_m16n8k16_bf16(other, kv, acc)"},
+    {"mma_m16n8k16_f16", DTYPE_FP16, 16, MMA8(4), "fragment_t", "mma_m16n8k16_f16(other, kv, acc)"},
+};
+
+#define OPS(table) table, sizeof table / sizeof *table
+
+static const target targets[] = {
+    {"gfx942", "MI300X, MI325X", FAMILY_CDNA, 64, 64 * 1024, 512, DTYPE_FP8_E4M3FNUZ, 0x4c, 5.3e12, 304,
+     "prelude_amdgcn.hip", OPS(gfx942_ops)},
+    {"gfx950", "MI355X", FAMILY_CDNA, 64, 160 * 1024, 512, DTYPE_FP8_E4M3FN, 0x4f, 8.0e12, 256,
+     "prelude_amdgcn.hip", OPS(gfx950_ops)},
+    {"gfx1201", "RX 9070", FAMILY_RDNA, 32, 64 * 1024, 256, DTYPE_FP8_E4M3FN, 0x4e, 0.64e12, 64,
+     "prelude_amdgcn.hip", OPS(gfx1201_ops)},
+    {"gfx1250", "MI455X", FAMILY_RDNA, 32, 320 * 1024, 1024, DTYPE_FP8_E4M3FN, 0x49, 19.6e12, 256,
+     "prelude_amdgcn.hip", OPS(gfx1250_ops)},
+    {"sm_90", "H100, H200", FAMILY_CUDA, 32, 227 * 1024, 255, DTYPE_FP8_E4M3FN, 0, 4.8e12, 132,
+     "prelude_sm90.hip", OPS(sm_90_ops)},
+};
+
+size_t target_count(void) { return sizeof targets / sizeof *targets; }
+
+const target *target_at(size_t index) { return index < target_count() ? &targets[index] : NULL; }
+
+const target *target_find(const char *name) {
+  for (size_t i = 0; i < target_count(); i++)
+    if (strcmp(targets[i].name, name) == 0) return &targets[i];
+  return NULL;
+}
