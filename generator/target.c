@@ -58,7 +58,7 @@ static const target targets[] = {
      "prelude_amdgcn.hip", OPS(gfx942_ops)},
     {"gfx950", "MI355X", FAMILY_CDNA, 64, 160 * 1024, 512, DTYPE_FP8_E4M3FN, 0x4f, 8.0e12, 256,
      "prelude_amdgcn.hip", OPS(gfx950_ops)},
-    {"gfx1201", "RX 9070", FAMILY_RDNA, 32, 64 * 1024, 256, DTYPE_FP8_E4M3FN, 0x4e, 0.64e12, 64,
+    {"gfx1201", "RX 9070", FAMILY_RDNA, 32, 64 * 1024, 256, DTYPE_FP8_E4M3FN, 0x4e, 0.64e12, 56,
      "prelude_amdgcn.hip", OPS(gfx1201_ops)},
     {"gfx1250", "MI455X", FAMILY_RDNA, 32, 320 * 1024, 1024, DTYPE_FP8_E4M3FN, 0x49, 19.6e12, 256,
      "prelude_amdgcn.hip", OPS(gfx1250_ops)},

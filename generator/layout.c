@@ -1,0 +1,277 @@
+#include "layout.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char axis_letter[AXIS_COUNT] = {'b', 'h', 's', 'd'};
+static const char *const axis_size_name[AXIS_COUNT] = {"pages", "kv heads", "page", "head_dim"};
+
+static bool has_size(axis a) {
+  return a == AXIS_S || a == AXIS_D;
+}
+
+static bool fail(layout_error *error, int item, const char *format, ...) HD_PRINTF(3, 4);
+
+static bool fail(layout_error *error, int item, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  error->item = item;
+  vsnprintf(error->message, sizeof error->message, format, args);
+  va_end(args);
+  return false;
+}
+
+static const char *skip_space(const char *at) {
+  while (isspace((unsigned char)*at))
+    at++;
+  return at;
+}
+
+/* One factor: an axis letter, then any number of "/n" and "%n", read left to right. */
+static bool parse_factor(const char *factor, int item, const int64_t size[AXIS_COUNT], layout_factor *out,
+                         layout_error *error) {
+  const char *at = skip_space(factor);
+  const char *letter = *at ? memchr(axis_letter, *at, AXIS_COUNT) : NULL;
+  if (!letter) return fail(error, item, "factor '%.24s' does not start with an axis: b, h, s or d", factor);
+  axis a = (axis)(letter - axis_letter);
+  layout_factor f = {.axis = a, .divisor = 1, .extent = size[a]};
+  at = skip_space(at + 1);
+  if (*at && !has_size(a))
+    return fail(error, item, "factor '%.24s' splits %c: only s and d can be split", factor, *letter);
+  while (*at) {
+    char operation = *at;
+    if (operation != '/' && operation != '%')
+      return fail(error, item, "factor '%.24s': expected '/' or '%%' after the axis, found '%c'", factor,
+                  operation);
+    at = skip_space(at + 1);
+    int64_t n = 0;
+    if (!isdigit((unsigned char)*at)) return fail(error, item, "factor '%.24s': a number is missing", factor);
+    for (; isdigit((unsigned char)*at); at++) {
+      n = n * 10 + (*at - '0');
+      if (n > 1 << 20) return fail(error, item, "factor '%.24s': the number is larger than 1048576", factor);
+    }
+    if (n == 0) return fail(error, item, "factor '%.24s' divides by 0", factor);
+    if (f.extent % n != 0)
+      return fail(error, item, "factor '%.24s' needs %lld to divide %lld (%s is %lld)", factor, (long long)n,
+                  (long long)f.extent, axis_size_name[a], (long long)size[a]);
+    if (operation == '/') {
+      f.divisor *= n;
+      f.extent /= n;
+    } else {
+      f.extent = n;
+    }
+    at = skip_space(at);
+  }
+  *out = f;
+  return true;
+}
+
+/* The digits of one axis must make the whole axis: divisors 1, e0, e0·e1, … up to its size. */
+static bool check_axis(const layout *l, axis a, bool required, layout_error *error) {
+  int present = 0;
+  for (int i = 0; i < l->count; i++)
+    present += l->factors[i].axis == a;
+  if (!required) return true; /* a factor that does not belong was refused when it was read */
+  if (present == 0 && l->size[a] == 1) return true;
+  if (present == 0) return fail(error, -1, "axis %c is missing", axis_letter[a]);
+  if (!has_size(a)) return present == 1 || fail(error, -1, "axis %c appears more than once", axis_letter[a]);
+  int64_t covered = 1;
+  unsigned used = 0;
+  for (int taken = 0; taken < present; taken++) {
+    int next = -1;
+    for (int i = 0; i < l->count; i++) {
+      const layout_factor *f = &l->factors[i];
+      if (f->axis != a || used & 1u << i || f->divisor != covered) continue;
+      if (next < 0 || f->extent == 1) next = i; /* digits of extent 1 share their divisor with the next one */
+    }
+    if (next < 0) break;
+    used |= 1u << next;
+    covered *= l->factors[next].extent;
+    if (taken == present - 1 && covered == l->size[a]) return true;
+  }
+  return fail(error, -1, "the factors of %c do not make the whole axis of %lld exactly once", axis_letter[a],
+              (long long)l->size[a]);
+}
+
+bool layout_parse(const char *const *items, int count, unsigned axes, int64_t page, int64_t head_dim,
+                  layout *out_layout, layout_error *out_error) {
+  layout l = {0};
+  l.size[AXIS_S] = axes & 1u << AXIS_S ? page : 0;
+  l.size[AXIS_D] = axes & 1u << AXIS_D ? head_dim : 0;
+  if (count > LAYOUT_MAX_FACTORS)
+    return fail(out_error, LAYOUT_MAX_FACTORS, "more than %d factors", LAYOUT_MAX_FACTORS);
+  for (int i = 0; i < count; i++) {
+    layout_factor f;
+    const int64_t sizes[AXIS_COUNT] = {0, 0, page, head_dim};
+    if (!parse_factor(items[i], i, sizes, &f, out_error)) return false;
+    if (!(axes & 1u << f.axis))
+      return fail(out_error, i, "axis %c does not belong in this layout", axis_letter[f.axis]);
+    l.factors[l.count++] = f;
+  }
+  bool page_seen = false;
+  for (int i = 0; i < l.count; i++) {
+    page_seen |= l.factors[i].axis == AXIS_B;
+    if (has_size(l.factors[i].axis) && (axes & 1u << AXIS_B) && !page_seen)
+      return fail(out_error, i, "%c lies outside b: slots and channels belong to one page",
+                  axis_letter[l.factors[i].axis]);
+  }
+  for (int a = 0; a < AXIS_COUNT; a++)
+    if (!check_axis(&l, (axis)a, axes & 1u << a, out_error)) return false;
+  *out_layout = l;
+  return true;
+}
+
+void layout_canonicalize(layout *l) {
+  int kept = 0;
+  for (int i = 0; i < l->count; i++) {
+    layout_factor f = l->factors[i];
+    if (has_size(f.axis) && f.extent == 1) continue;
+    layout_factor *outer = kept ? &l->factors[kept - 1] : NULL;
+    if (outer && outer->axis == f.axis && has_size(f.axis) && outer->divisor == f.divisor * f.extent) {
+      outer->divisor = f.divisor;
+      outer->extent *= f.extent;
+    } else {
+      l->factors[kept++] = f;
+    }
+  }
+  memset(&l->factors[kept], 0, sizeof l->factors[0] * (size_t)(LAYOUT_MAX_FACTORS - kept));
+  l->count = kept;
+}
+
+static void write_digit(const layout_factor *f, int64_t size, const char *name, text *out) {
+  if (f->divisor == 1 && f->extent == size)
+    text_addf(out, "%s", name);
+  else if (f->divisor == 1)
+    text_addf(out, "%s%%%lld", name, (long long)f->extent);
+  else if (f->divisor * f->extent == size)
+    text_addf(out, "%s/%lld", name, (long long)f->divisor);
+  else
+    text_addf(out, "%s%%%lld/%lld", name, (long long)(f->divisor * f->extent), (long long)f->divisor);
+}
+
+void layout_write(const layout *l, text *out) {
+  text_add(out, "[");
+  for (int i = 0; i < l->count; i++) {
+    const layout_factor *f = &l->factors[i];
+    const char name[2] = {axis_letter[f->axis], 0};
+    if (i) text_add(out, ", ");
+    if (has_size(f->axis))
+      write_digit(f, l->size[f->axis], name, out);
+    else
+      text_add(out, name);
+  }
+  text_add(out, "]");
+}
+
+bool layout_equal(const layout *a, const layout *b) {
+  layout x = *a, y = *b;
+  layout_canonicalize(&x);
+  layout_canonicalize(&y);
+  if (x.count != y.count) return false;
+  for (int i = 0; i < x.count; i++)
+    if (x.factors[i].axis != y.factors[i].axis || x.factors[i].divisor != y.factors[i].divisor ||
+        x.factors[i].extent != y.factors[i].extent)
+      return false;
+  return true;
+}
+
+layout_stride layout_factor_stride(const layout *l, int index) {
+  layout_stride s = {1, false};
+  if (!has_size(l->factors[index].axis)) return (layout_stride){0, false};
+  for (int i = index + 1; i < l->count; i++) {
+    const layout_factor *f = &l->factors[i];
+    if (f->axis == AXIS_H) {
+      s.times_heads = true;
+      break; /* what lies inside h is in the head stride */
+    }
+    s.elements *= f->extent;
+  }
+  return s;
+}
+
+int64_t layout_inner_elements(const layout *l) {
+  int64_t elements = 1;
+  for (int i = 0; i < l->count; i++)
+    if (has_size(l->factors[i].axis)) elements *= l->factors[i].extent;
+  return elements;
+}
+
+static int64_t packed_stride(const layout *l, axis a, int64_t pages, int64_t heads) {
+  int64_t stride = 1;
+  bool inside = false;
+  for (int i = 0; i < l->count; i++) {
+    const layout_factor *f = &l->factors[i];
+    if (inside) stride *= f->axis == AXIS_B ? pages : f->axis == AXIS_H ? heads : f->extent;
+    inside |= f->axis == a;
+  }
+  return inside ? stride : 0;
+}
+
+void layout_packed_strides(const layout *l, int64_t pages, int64_t heads, int64_t *out_stride_b,
+                           int64_t *out_stride_h) {
+  *out_stride_b = packed_stride(l, AXIS_B, pages, heads);
+  *out_stride_h = packed_stride(l, AXIS_H, pages, heads);
+}
+
+int64_t layout_offset(const layout *l, int64_t stride_b, int64_t stride_h, int64_t heads, int64_t page,
+                      int64_t head, int64_t slot, int64_t channel) {
+  int64_t offset = 0;
+  for (int i = 0; i < l->count; i++) {
+    const layout_factor *f = &l->factors[i];
+    if (f->axis == AXIS_B) {
+      offset += page * stride_b;
+    } else if (f->axis == AXIS_H) {
+      offset += head * stride_h;
+    } else {
+      layout_stride s = layout_factor_stride(l, i);
+      int64_t digit = (f->axis == AXIS_S ? slot : channel) / f->divisor % f->extent;
+      offset += digit * s.elements * (s.times_heads ? heads * stride_h : 1);
+    }
+  }
+  return offset;
+}
+
+int layout_shape(const layout *l, int64_t pages, int64_t heads, int64_t out_shape[LAYOUT_MAX_FACTORS]) {
+  for (int i = 0; i < l->count; i++) {
+    const layout_factor *f = &l->factors[i];
+    out_shape[i] = f->axis == AXIS_B ? pages : f->axis == AXIS_H ? heads : f->extent;
+  }
+  return l->count;
+}
+
+int64_t layout_run(const layout *l, axis a) {
+  int64_t run = 1;
+  for (int i = l->count - 1; i >= 0; i--) {
+    const layout_factor *f = &l->factors[i];
+    if (f->axis != a || f->divisor != run || !has_size(a)) break;
+    run *= f->extent;
+  }
+  return run;
+}
+
+void layout_write_offset(const layout *l, const char *slot, const char *channel, const char *heads_stride,
+                         text *out) {
+  bool first = true;
+  for (int i = 0; i < l->count; i++) {
+    const layout_factor *f = &l->factors[i];
+    if (!has_size(f->axis)) continue;
+    layout_stride s = layout_factor_stride(l, i);
+    const char *variable = f->axis == AXIS_S ? slot : channel;
+    int64_t size = l->size[f->axis];
+    text_add(out, first ? "" : " + ");
+    first = false;
+    if (f->divisor == 1 && f->extent == size)
+      text_add(out, variable);
+    else if (f->divisor == 1)
+      text_addf(out, "%s %% %lld", variable, (long long)f->extent);
+    else if (f->divisor * f->extent == size)
+      text_addf(out, "%s / %lld", variable, (long long)f->divisor);
+    else
+      text_addf(out, "%s / %lld %% %lld", variable, (long long)f->divisor, (long long)f->extent);
+    if (s.elements != 1) text_addf(out, " * %lld", (long long)s.elements);
+    if (s.times_heads) text_addf(out, " * %s", heads_stride);
+  }
+  if (first) text_add(out, "0");
+}
