@@ -1,4 +1,5 @@
-/* Reads what an AMD code object says of itself: ELF machine, kernels, and each kernel's resources from the msgpack note. */
+/* Reads what an AMD code object says of itself: ELF machine, kernels, and each kernel's resources from the
+ * msgpack note. */
 #ifndef HEDDLE_CODEOBJECT_H
 #define HEDDLE_CODEOBJECT_H
 
@@ -15,7 +16,7 @@ typedef struct codeobject_argument {
 
 typedef struct codeobject_kernel {
   char symbol[64];
-  uint64_t descriptor_offset; /* file offset of the 64-byte kernel descriptor (SYMBOL.kd) */
+  uint64_t descriptor_offset;  /* file offset of the 64-byte kernel descriptor (SYMBOL.kd) */
   uint64_t descriptor_address; /* its virtual address */
   uint32_t vgprs, agprs, sgprs, vgpr_spills, sgpr_spills;
   uint32_t static_lds, scratch, kernarg_size, kernarg_align, max_workgroup, wave;
