@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# The whole of heddle on a machine without a GPU: a spec becomes source, source becomes code objects, and the gfx950 code objects run on
+# the CPU, producer to consumer, against a float64 oracle. Sets everything up itself. Takes about a minute on two cores, the first
+# run longer (packages, ROCm runtime, compilation of heddle).
+#
+#   tools/demo.sh [SPEC]          SPEC: default specs/minimax-m3-dense-fp8.yaml (the tensors fit its shapes: g 16, head_dim 128, page 128)
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+case ${1:-} in
+  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -*) say "usage: tools/demo.sh [SPEC]" >&2; exit 2 ;;
+esac
+
+device=emu:gfx950
+amd_targets=(gfx942 gfx950 gfx1201 gfx1250)
+all_targets=("${amd_targets[@]}" sm_90)
+logits_scale=0.08838834764831845 # 1/sqrt(128)
+began=$SECONDS
+
+# show COMMAND...: runs a command as a user would type it, prints it and what it says; failing explains and exits.
+show() {
+  local rc=0 from
+  printf '\n$ %s\n' "$(shown "$@")"
+  from=$(date +%s%N)
+  "$@" >"$demo/last.log" 2>&1 || rc=$?
+  sed 's/^/  /' "$demo/last.log"
+  printf '  (%d ms)\n' $((($(date +%s%N) - from) / 1000000))
+  [ $rc -eq 0 ] ||
+    fail "the demo stopped: this command ended with exit code $rc" "command: $(shown "$@")" \
+      "what to do: $(relative "$heddle") doctor says what was found on this machine and what is missing;" \
+      "            exit code 1 is a decline or a difference, 2 is usage, 3 a failure"
+}
+relative() { printf '%s' "${1//"$root/"/}"; }
+shown() { relative "$*"; }
+note() { printf '\n== %s\n' "$*"; }
+
+say "Setting up"
+setup_folders
+setup_packages
+setup_rocm
+say "Building"
+setup_meson "$build" -Dtests=enabled -Demu=enabled
+setup_compile "$build" product
+
+heddle=$build/heddle
+demo=$build/demo
+spec=${1:-$root/specs/minimax-m3-dense-fp8.yaml}
+mkdir -p "$demo"
+cd "$root"
+
+note "1. The spec, and the contract it means"
+show "$heddle" check "$spec"
+show "$heddle" key "$spec"
+
+note "2. HIP source and launch descriptors for five targets"
+targets=()
+for target in "${all_targets[@]}"; do targets+=(--target "$target"); done
+show "$heddle" emit "$spec" "${targets[@]}" -o "$demo/source"
+
+note "3. Code objects, by contract key, into the cache"
+targets=()
+for target in "${amd_targets[@]}"; do targets+=(--target "$target"); done
+if [ $rocm_state = found ]; then
+  show "$heddle" build "$spec" "${targets[@]}" --compiler hiprtc
+  compiler=hiprtc
+else
+  say "  No hiprtc on this machine and none to be had (see above): going on with clang and lld alone."
+  compiler=llvm
+fi
+show "$heddle" build "$spec" "${targets[@]}" --compiler llvm
+show "$heddle" cache path
+show "$heddle" cache verify
+
+note "4. Producer: bf16 k and v through the generated cache writer, on $device (compiled by $compiler)"
+in=$demo/in dev=$demo/device ref=$demo/oracle
+mkdir -p "$dev" "$ref"
+show python3 "$root/tools/demo_inputs.py" "$in"
+write_in=()
+for name in k v slot_mapping k_cache v_cache k_scale v_scale; do write_in+=(--in "$name=$in/$name.npy"); done
+outputs() { # FOLDER NAME...
+  local folder=$1 name
+  shift
+  for name in "$@"; do printf '%s\n' --out "$name=$folder/$name.npy"; done
+}
+stored=(k_cache v_cache k_scale v_scale)
+mapfile -t write_out < <(outputs "$dev" "${stored[@]}")
+show "$heddle" run "$spec" --kernel write --device "$device" --compiler "$compiler" "${write_in[@]}" "${write_out[@]}"
+mapfile -t write_out < <(outputs "$ref" "${stored[@]}")
+show "$heddle" reference "$spec" --kernel write --target gfx950 "${write_in[@]}" "${write_out[@]}"
+say ""
+say "  Stored codes and scales, device against oracle:"
+verdict=0
+for name in "${stored[@]}"; do
+  printf '    '
+  python3 "$root/tools/demo_compare.py" same "$dev/$name.npy" "$ref/$name.npy" "$name" || verdict=1
+done
+
+note "5. Consumer: the generated split-K decode reads that cache, on $device"
+decode_in=(--in "q=$in/q.npy" --in "page_table=$in/page_table.npy" --in "lengths=$in/lengths.npy")
+for name in "${stored[@]}"; do decode_in+=(--in "$name=$dev/$name.npy"); done
+show "$heddle" run "$spec" --kernel decode --device "$device" --compiler "$compiler" --split 4 --set "logits_scale=$logits_scale" \
+  "${decode_in[@]}" --out "out=$dev/out.npy"
+show "$heddle" reference "$spec" --kernel decode --target gfx950 --set "logits_scale=$logits_scale" \
+  "${decode_in[@]}" --out "out=$ref/out.npy"
+say ""
+printf '  Output against the float64 oracle on the stored bytes:   '
+python3 "$root/tools/demo_compare.py" close "$dev/out.npy" "$ref/out.npy" 2.5e-3 || verdict=1
+printf '  Output against attention over the unquantised k and v:   '
+python3 "$root/tools/demo_compare.py" attention "$in" "$dev/out.npy" "$logits_scale" 0.999 || verdict=1
+
+note "Where things lie"
+say "  command      $(relative "$heddle")"
+say "  source       $(relative "$demo")/source"
+say "  code objects $("$heddle" cache path)"
+say "  tensors      $(relative "$in"), $(relative "$dev"), $(relative "$ref")"
+say ""
+if [ $verdict -ne 0 ]; then
+  fail "the demo ran, but a result is off (see the lines above)" "what to do: this is a bug of heddle; please report it with this output"
+fi
+say "Done in $((SECONDS - began)) s: the generated writer and the split-K decode agree with the oracle (simulated: $device)."
