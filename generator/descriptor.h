@@ -11,9 +11,9 @@
   X(DIM_SEQS, "seqs")                                                                                        \
   X(DIM_ROWS, "rows") /* query rows per sequence */                                                          \
   X(DIM_KV_HEADS, "kv_heads")                                                                                \
-  X(DIM_PAGES, "pages")           /* pages in the cache */                                                   \
+  X(DIM_PAGES, "pages")             /* pages in the cache */                                                 \
   X(DIM_TABLE_PAGES, "table_pages") /* row length of the page table */                                       \
-  X(DIM_TOKENS, "tokens")         /* rows of k and v for the writer */                                       \
+  X(DIM_TOKENS, "tokens")           /* rows of k and v for the writer */                                     \
   X(DIM_SPLITS, "splits")                                                                                    \
   X(DIM_K_STRIDE_B, "k_stride_b")                                                                            \
   X(DIM_K_STRIDE_H, "k_stride_h")                                                                            \
@@ -59,7 +59,7 @@ const char *dim_name(dim d);
 const char *tensor_name_text(tensor_name t);
 bool tensor_name_parse(const char *text, tensor_name *out_name);
 
-/* ceil(multiplier * product of dims / divisor) */
+/* ceil(multiplier * product of dims / divisor). All zero: 0. */
 typedef struct extent {
   int64_t multiplier, divisor; /* divisor >= 1 */
   int dim_count;
@@ -68,8 +68,8 @@ typedef struct extent {
 
 typedef enum argument_kind { ARGUMENT_TENSOR, ARGUMENT_DIM, ARGUMENT_LOGITS_SCALE } argument_kind;
 
-/* Types in memory: tensors are 8-byte pointers, strides (DIM_*_STRIDE_*) int64, other dims int32, logits_scale fp32;
- * each aligned to its size, in order: the C struct of the arguments. */
+/* Types in memory: tensors are 8-byte pointers, strides (DIM_*_STRIDE_*) int64, other dims int32,
+ * logits_scale fp32; each aligned to its size, in order: the C struct of the arguments. */
 typedef struct argument {
   argument_kind kind;
   int index; /* tensor_name or dim */
@@ -79,9 +79,9 @@ enum { DESCRIPTOR_MAX_ARGUMENTS = 32, DESCRIPTOR_MAX_KERNELS = 4 };
 
 typedef struct kernel_descriptor {
   char symbol[64];
-  extent grid[3]; /* workgroups */
-  int block;      /* threads, x only */
-  int lds_bytes;  /* dynamic; static LDS is in the code object */
+  extent grid[3];       /* workgroups */
+  int block;            /* threads, x only */
+  int lds_bytes;        /* dynamic; static LDS is in the code object */
   bool only_when_split; /* launched only when splits > 1 */
   int argument_count;
   argument arguments[DESCRIPTOR_MAX_ARGUMENTS];
@@ -93,20 +93,26 @@ typedef struct descriptor {
   char target[16];
   char variant[64];
   char contract_key[65];
-  int tile_tokens;      /* tokens a workgroup step covers; what a split count is limited by */
-  extent workspace;     /* bytes, when splits > 1 */
+  int tile_tokens;  /* tokens a workgroup step covers; what a split count is limited by */
+  extent workspace; /* bytes, when splits > 1 */
   int kernel_count;
   kernel_descriptor kernels[DESCRIPTOR_MAX_KERNELS];
 } descriptor;
 
+/* 0 when a factor is 0 or negative; INT64_MAX when the product does not fit. */
 int64_t extent_value(const extent *e, const int64_t dims[DIM_COUNT]);
-/* Size and offset of each argument; returns the total size in bytes. `out_offsets` may be NULL. */
+/* Offset of each argument in bytes; returns where the last one ends. That is what CUDA's parameter buffer and
+ * an AMD code object's kernarg size count: no padding behind the last argument. `out_offsets` may be NULL. */
 size_t kernel_arguments_layout(const kernel_descriptor *k, size_t out_offsets[DESCRIPTOR_MAX_ARGUMENTS]);
 size_t argument_bytes(argument a);
 const char *argument_name(argument a);
 
-/* JSON, deterministic; and back (for cache entries). */
+/* JSON, deterministic: fixed order of keys, type and offset of every argument spelt out. */
 void descriptor_write(const descriptor *d, text *out);
+/* Reads what descriptor_write writes, white space apart, and nothing else: HD_INVALID for an unknown, missing
+ * or misplaced key, a value out of range, an argument whose type or offset is not the one its name implies,
+ * or anything behind the end. Safe on any bytes; `json` need not be NUL-terminated. Strings are printable
+ * ASCII without quotes and backslashes. */
 hd_status descriptor_parse(const char *json, size_t length, descriptor *out_descriptor);
 
 #endif

@@ -1,0 +1,366 @@
+#include "descriptor.h"
+
+#include <limits.h>
+#include <string.h>
+
+static const char *const dim_names[DIM_COUNT] = {
+#define X(name, text) text,
+    DIM_LIST(X)
+#undef X
+};
+
+static const char *const tensor_names[TENSOR_COUNT] = {
+#define X(name, text) text,
+    TENSOR_LIST(X)
+#undef X
+};
+
+static const char logits_scale_name[] = "logits_scale";
+
+enum { DESCRIPTOR_VERSION = 1 };
+
+const char *dim_name(dim d) {
+  return dim_names[d];
+}
+
+const char *tensor_name_text(tensor_name t) {
+  return tensor_names[t];
+}
+
+static int find_name(const char *const *names, int count, const char *name) {
+  for (int i = 0; i < count; i++) {
+    if (strcmp(names[i], name) == 0) return i;
+  }
+  return -1;
+}
+
+bool tensor_name_parse(const char *name, tensor_name *out_name) {
+  const int found = find_name(tensor_names, TENSOR_COUNT, name);
+  if (found < 0) return false;
+  *out_name = (tensor_name)found;
+  return true;
+}
+
+/* Product of two numbers >= 0, INT64_MAX when it is larger than that. */
+static int64_t multiply(int64_t a, int64_t b) {
+  return a != 0 && b > INT64_MAX / a ? INT64_MAX : a * b;
+}
+
+int64_t extent_value(const extent *e, const int64_t dims[DIM_COUNT]) {
+  int64_t product = e->multiplier;
+  for (int i = 0; i < e->dim_count; i++) {
+    const int64_t factor = dims[e->dims[i]];
+    if (product <= 0 || factor <= 0) return 0;
+    product = multiply(product, factor);
+  }
+  if (product <= 0) return 0;
+  if (product == INT64_MAX || e->divisor <= 1) return product;
+  return (product - 1) / e->divisor + 1;
+}
+
+/* Arguments: one row a type. */
+typedef struct argument_type {
+  const char *name;
+  size_t bytes;
+} argument_type;
+
+static const argument_type type_pointer = {"pointer", 8}, type_int64 = {"int64", 8},
+                           type_int32 = {"int32", 4}, type_fp32 = {"fp32", 4};
+
+static const argument_type *argument_type_of(argument a) {
+  if (a.kind == ARGUMENT_TENSOR) return &type_pointer;
+  if (a.kind == ARGUMENT_LOGITS_SCALE) return &type_fp32;
+  return a.index >= DIM_K_STRIDE_B ? &type_int64 : &type_int32;
+}
+
+size_t argument_bytes(argument a) {
+  return argument_type_of(a)->bytes;
+}
+
+const char *argument_name(argument a) {
+  if (a.kind == ARGUMENT_TENSOR) return tensor_names[a.index];
+  return a.kind == ARGUMENT_DIM ? dim_names[a.index] : logits_scale_name;
+}
+
+size_t kernel_arguments_layout(const kernel_descriptor *k, size_t out_offsets[DESCRIPTOR_MAX_ARGUMENTS]) {
+  size_t end = 0;
+  for (int i = 0; i < k->argument_count; i++) {
+    const size_t bytes = argument_bytes(k->arguments[i]);
+    const size_t offset = (end + bytes - 1) / bytes * bytes;
+    if (out_offsets != NULL) out_offsets[i] = offset;
+    end = offset + bytes;
+  }
+  return end;
+}
+
+/* Writing. The order of the keys is part of the format: the reader wants the same. */
+
+static void write_string(text *out, const char *indent, const char *key, const char *value) {
+  text_addf(out, "%s\"%s\": ", indent, key);
+  text_add_json(out, value);
+  text_add(out, ",\n");
+}
+
+static void write_extent(text *out, const extent *e) {
+  text_addf(out, "{\"multiplier\": %lld, \"divisor\": %lld, \"dims\": [", (long long)e->multiplier,
+            (long long)(e->divisor < 1 ? 1 : e->divisor));
+  for (int i = 0; i < e->dim_count; i++)
+    text_addf(out, "%s\"%s\"", i == 0 ? "" : ", ", dim_names[e->dims[i]]);
+  text_add(out, "]}");
+}
+
+static void write_kernel(text *out, const kernel_descriptor *k) {
+  size_t offsets[DESCRIPTOR_MAX_ARGUMENTS];
+  const size_t bytes = kernel_arguments_layout(k, offsets);
+  text_add(out, "    {\n");
+  write_string(out, "      ", "symbol", k->symbol);
+  text_add(out, "      \"grid\": [\n");
+  for (int i = 0; i < 3; i++) {
+    text_add(out, "        ");
+    write_extent(out, &k->grid[i]);
+    text_add(out, i < 2 ? ",\n" : "\n");
+  }
+  text_addf(out, "      ],\n      \"block\": %d,\n      \"lds_bytes\": %d,\n", k->block, k->lds_bytes);
+  text_addf(out, "      \"only_when_split\": %s,\n", k->only_when_split ? "true" : "false");
+  text_addf(out, "      \"argument_bytes\": %zu,\n      \"arguments\": [", bytes);
+  for (int i = 0; i < k->argument_count; i++) {
+    const argument a = k->arguments[i];
+    text_addf(out, "%s\n        {\"name\": \"%s\", \"type\": \"%s\", \"offset\": %zu}", i == 0 ? "" : ",",
+              argument_name(a), argument_type_of(a)->name, offsets[i]);
+  }
+  text_addf(out, "%s]\n    }", k->argument_count == 0 ? "" : "\n      ");
+}
+
+void descriptor_write(const descriptor *d, text *out) {
+  text_addf(out, "{\n  \"descriptor\": %d,\n", DESCRIPTOR_VERSION);
+  write_string(out, "  ", "operation", d->operation);
+  write_string(out, "  ", "target", d->target);
+  write_string(out, "  ", "variant", d->variant);
+  write_string(out, "  ", "contract_key", d->contract_key);
+  text_addf(out, "  \"tile_tokens\": %d,\n  \"workspace\": ", d->tile_tokens);
+  write_extent(out, &d->workspace);
+  text_add(out, ",\n  \"kernels\": [");
+  for (int i = 0; i < d->kernel_count; i++) {
+    text_add(out, i == 0 ? "\n" : ",\n");
+    write_kernel(out, &d->kernels[i]);
+  }
+  text_addf(out, "%s]\n}\n", d->kernel_count == 0 ? "" : "\n  ");
+}
+
+/* Reading. The input may be hostile: a cache file that somebody else touched. One pass, fixed depth, every
+ * string and list bounded; the first mismatch makes the reader fail and all further reads do nothing. */
+
+typedef struct reader {
+  const char *at, *end;
+  bool failed;
+} reader;
+
+static void skip_space(reader *r) {
+  while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t'))
+    r->at++;
+}
+
+/* Takes `c` if it is next. */
+static bool accept(reader *r, char c) {
+  if (r->failed) return false;
+  skip_space(r);
+  if (r->at == r->end || *r->at != c) return false;
+  r->at++;
+  return true;
+}
+
+static void expect(reader *r, char c) {
+  if (!accept(r, c)) r->failed = true;
+}
+
+/* Printable ASCII without quote and backslash: nothing a descriptor holds needs more. */
+static void read_string(reader *r, char *out, size_t capacity) {
+  size_t length = 0;
+  out[0] = '\0';
+  expect(r, '"');
+  while (!r->failed && r->at < r->end && *r->at != '"') {
+    const char c = *r->at++;
+    if (c < ' ' || c > '~' || c == '\\' || length + 1 == capacity) {
+      r->failed = true;
+      return;
+    }
+    out[length++] = c;
+    out[length] = '\0';
+  }
+  expect(r, '"');
+}
+
+static void read_literal(reader *r, const char *literal) {
+  char found[32];
+  read_string(r, found, sizeof found);
+  if (strcmp(found, literal) != 0) r->failed = true;
+}
+
+static void read_key(reader *r, const char *key) {
+  read_literal(r, key);
+  expect(r, ':');
+}
+
+static void read_next_key(reader *r, const char *key) {
+  expect(r, ',');
+  read_key(r, key);
+}
+
+/* A whole number from 0 to `largest`, no sign, no leading zero. */
+static int64_t read_number(reader *r, int64_t largest) {
+  if (!r->failed) skip_space(r);
+  int64_t value = 0;
+  const char *start = r->at;
+  while (!r->failed && r->at < r->end && *r->at >= '0' && *r->at <= '9') {
+    const int digit = *r->at++ - '0';
+    if (value > (INT64_MAX - digit) / 10)
+      r->failed = true;
+    else
+      value = 10 * value + digit;
+  }
+  const bool leading_zero = r->at - start > 1 && *start == '0';
+  if (r->at == start || leading_zero || value > largest) r->failed = true;
+  return r->failed ? 0 : value;
+}
+
+static bool read_bool(reader *r) {
+  if (!r->failed) skip_space(r);
+  const size_t left = (size_t)(r->end - r->at);
+  if (!r->failed && left >= 4 && memcmp(r->at, "true", 4) == 0) {
+    r->at += 4;
+    return true;
+  }
+  if (!r->failed && left >= 5 && memcmp(r->at, "false", 5) == 0)
+    r->at += 5;
+  else
+    r->failed = true;
+  return false;
+}
+
+/* Before each item of a list: whether there is another one. */
+static bool next_item(reader *r, int count) {
+  if (accept(r, ']')) return false;
+  if (count > 0) expect(r, ',');
+  return !r->failed;
+}
+
+static void read_extent(reader *r, extent *e) {
+  expect(r, '{');
+  read_key(r, "multiplier");
+  e->multiplier = read_number(r, INT64_MAX);
+  read_next_key(r, "divisor");
+  e->divisor = read_number(r, INT64_MAX);
+  if (e->divisor < 1) r->failed = true;
+  read_next_key(r, "dims");
+  expect(r, '[');
+  while (next_item(r, e->dim_count)) {
+    char name[32];
+    read_string(r, name, sizeof name);
+    const int found = find_name(dim_names, DIM_COUNT, name);
+    if (found < 0 || e->dim_count == (int)(sizeof e->dims / sizeof e->dims[0]))
+      r->failed = true;
+    else
+      e->dims[e->dim_count++] = (dim)found;
+  }
+  expect(r, '}');
+}
+
+static bool argument_parse(const char *name, argument *out) {
+  const int tensor = find_name(tensor_names, TENSOR_COUNT, name);
+  const int found_dim = find_name(dim_names, DIM_COUNT, name);
+  if (tensor >= 0)
+    *out = (argument){ARGUMENT_TENSOR, tensor};
+  else if (found_dim >= 0)
+    *out = (argument){ARGUMENT_DIM, found_dim};
+  else if (strcmp(name, logits_scale_name) == 0)
+    *out = (argument){ARGUMENT_LOGITS_SCALE, 0};
+  else
+    return false;
+  return true;
+}
+
+/* Type and offset follow from the name; a file that says otherwise was written by another heddle. */
+static void read_argument(reader *r, kernel_descriptor *k) {
+  char name[32];
+  argument a;
+  expect(r, '{');
+  read_key(r, "name");
+  read_string(r, name, sizeof name);
+  if (r->failed || k->argument_count == DESCRIPTOR_MAX_ARGUMENTS || !argument_parse(name, &a)) {
+    r->failed = true;
+    return;
+  }
+  k->arguments[k->argument_count++] = a;
+  size_t offsets[DESCRIPTOR_MAX_ARGUMENTS];
+  kernel_arguments_layout(k, offsets);
+  read_next_key(r, "type");
+  read_literal(r, argument_type_of(a)->name);
+  read_next_key(r, "offset");
+  if (read_number(r, INT_MAX) != (int64_t)offsets[k->argument_count - 1]) r->failed = true;
+  expect(r, '}');
+}
+
+static void read_kernel(reader *r, kernel_descriptor *k) {
+  expect(r, '{');
+  read_key(r, "symbol");
+  read_string(r, k->symbol, sizeof k->symbol);
+  read_next_key(r, "grid");
+  for (int i = 0; i < 3; i++) {
+    expect(r, i == 0 ? '[' : ',');
+    read_extent(r, &k->grid[i]);
+  }
+  expect(r, ']');
+  read_next_key(r, "block");
+  k->block = (int)read_number(r, INT_MAX);
+  read_next_key(r, "lds_bytes");
+  k->lds_bytes = (int)read_number(r, INT_MAX);
+  read_next_key(r, "only_when_split");
+  k->only_when_split = read_bool(r);
+  read_next_key(r, "argument_bytes");
+  const int64_t bytes = read_number(r, INT_MAX);
+  read_next_key(r, "arguments");
+  expect(r, '[');
+  while (next_item(r, k->argument_count))
+    read_argument(r, k);
+  if (bytes != (int64_t)kernel_arguments_layout(k, NULL)) r->failed = true;
+  expect(r, '}');
+}
+
+static void read_descriptor(reader *r, descriptor *d) {
+  expect(r, '{');
+  read_key(r, "descriptor");
+  if (read_number(r, INT_MAX) != DESCRIPTOR_VERSION) r->failed = true;
+  read_next_key(r, "operation");
+  read_string(r, d->operation, sizeof d->operation);
+  read_next_key(r, "target");
+  read_string(r, d->target, sizeof d->target);
+  read_next_key(r, "variant");
+  read_string(r, d->variant, sizeof d->variant);
+  read_next_key(r, "contract_key");
+  read_string(r, d->contract_key, sizeof d->contract_key);
+  read_next_key(r, "tile_tokens");
+  d->tile_tokens = (int)read_number(r, INT_MAX);
+  read_next_key(r, "workspace");
+  read_extent(r, &d->workspace);
+  read_next_key(r, "kernels");
+  expect(r, '[');
+  while (next_item(r, d->kernel_count)) {
+    if (d->kernel_count == DESCRIPTOR_MAX_KERNELS)
+      r->failed = true;
+    else
+      read_kernel(r, &d->kernels[d->kernel_count++]);
+  }
+  expect(r, '}');
+  if (!r->failed) skip_space(r);
+  if (r->at != r->end) r->failed = true;
+}
+
+hd_status descriptor_parse(const char *json, size_t length, descriptor *out_descriptor) {
+  reader r = {json, json + length, false};
+  descriptor d;
+  memset(&d, 0, sizeof d);
+  read_descriptor(&r, &d);
+  if (r.failed) return HD_INVALID;
+  *out_descriptor = d;
+  return HD_OK;
+}
