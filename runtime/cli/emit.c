@@ -1,0 +1,248 @@
+#include "verbs.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { TEMPLATE_MAX_BYTES = 4 << 20, TEMPLATE_MAX_FILES = 64 };
+
+/* Templates from a folder, for people who work on them; a file that is not there is taken from those built
+ * in. */
+typedef struct template_folder {
+  const char *path;
+  int count;
+  struct {
+    char *name, *contents;
+    size_t length;
+  } files[TEMPLATE_MAX_FILES];
+} template_folder;
+
+static const char *find_in_folder(void *user, const char *name, size_t *out_length) {
+  template_folder *folder = user;
+  const template_source *embedded = templates_embedded();
+  for (int i = 0; i < folder->count; i++)
+    if (strcmp(folder->files[i].name, name) == 0) {
+      *out_length = folder->files[i].length;
+      return folder->files[i].contents;
+    }
+  text path;
+  diags ignored;
+  char *contents = NULL;
+  size_t length = 0;
+  text_init(&path);
+  diags_init(&ignored);
+  text_addf(&path, "%s/%s", folder->path, name);
+  bool found = !path.failed && folder->count < TEMPLATE_MAX_FILES &&
+               cli_read_file(text_string(&path), TEMPLATE_MAX_BYTES, &contents, &length, &ignored) == HD_OK;
+  diags_finish(&ignored);
+  text_finish(&path);
+  char *copy = found ? strdup(name) : NULL;
+  if (!copy) {
+    free(contents);
+    return embedded->find(embedded->user, name, out_length);
+  }
+  folder->files[folder->count].name = copy;
+  folder->files[folder->count].contents = contents;
+  folder->files[folder->count].length = length;
+  folder->count++;
+  *out_length = length;
+  return contents;
+}
+
+static void template_folder_finish(template_folder *folder) {
+  for (int i = 0; i < folder->count; i++) {
+    free(folder->files[i].name);
+    free(folder->files[i].contents);
+  }
+}
+
+/* What one run of the verb shares. */
+typedef struct emit_state {
+  const cli *c;
+  const spec_file *file;
+  const char *folder; /* -o, or NULL */
+  variant variant;
+  template_source templates;
+  text *out;
+  bool first;
+  int emitted;
+} emit_state;
+
+static hd_status make_folders(const char *path, diags *d) {
+  char *copy = strdup(path);
+  if (!copy) return HD_OUT_OF_MEMORY;
+  for (char *at = copy + 1; *at; at++) {
+    if (*at != '/') continue;
+    *at = 0;
+    mkdir(copy, 0777);
+    *at = '/';
+  }
+  int failed = mkdir(copy, 0777) != 0 && errno != EEXIST;
+  if (failed) diags_errorf(d, "file.write", NULL, "can't make the folder %s: %s", path, strerror(errno));
+  free(copy);
+  return failed ? HD_IO : HD_OK;
+}
+
+/* The spec's name as a file name: anything but letters, digits, - _ and . becomes -. */
+static void write_stem(const spec *s, const descriptor *d, text *out) {
+  const char *name = s->name[0] ? s->name : "spec";
+  for (const char *at = name; *at; at++) {
+    bool plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
+                 *at == '-' || *at == '_' || (*at == '.' && at != name);
+    text_add_bytes(out, plain ? at : "-", 1);
+  }
+  text_addf(out, ".%s.%s", d->operation, d->target);
+}
+
+static hd_status write_pair(emit_state *s, const emission *e, const char *description, text *source_path,
+                            text *descriptor_path, diags *d) {
+  text_addf(source_path, "%s/", s->folder);
+  write_stem(&s->file->spec, &e->descriptor, source_path);
+  text_addf(descriptor_path, "%s.json", text_string(source_path));
+  text_add(source_path, ".hip");
+  if (source_path->failed || descriptor_path->failed) return HD_OUT_OF_MEMORY;
+  hd_status status = cli_write_file(text_string(source_path), e->source, strlen(e->source), d);
+  if (status == HD_OK)
+    status = cli_write_file(text_string(descriptor_path), description, strlen(description), d);
+  return status;
+}
+
+static void report_json(emit_state *s, const emission *e, const char *description, const char *source_path,
+                        const char *descriptor_path) {
+  bool first = true;
+  text_add(s->out, s->first ? "[{" : ",\n {");
+  s->first = false;
+  json_text(s->out, &first, "spec", s->file->spec.name);
+  json_text(s->out, &first, "kernel", e->descriptor.operation);
+  json_text(s->out, &first, "target", e->descriptor.target);
+  json_text(s->out, &first, "variant", e->descriptor.variant);
+  if (s->folder) {
+    json_text(s->out, &first, "source_file", source_path);
+    json_text(s->out, &first, "descriptor_file", descriptor_path);
+  } else {
+    json_text(s->out, &first, "source", e->source);
+  }
+  json_key(s->out, &first, "descriptor");
+  text_add(s->out, description);
+  text_add(s->out, "}");
+}
+
+static hd_status emit_one(emit_state *s, operation o, const target *t, diags *d) {
+  emission e = {0};
+  hd_status status = emit_operation(&s->file->spec.contract, o, &s->variant, t, &s->templates, &e, d);
+  if (status != HD_OK) return status;
+  text description, source_path, descriptor_path;
+  text_init(&description);
+  text_init(&source_path);
+  text_init(&descriptor_path);
+  descriptor_write(&e.descriptor, &description);
+  if (description.failed) status = HD_OUT_OF_MEMORY;
+  if (status == HD_OK && s->folder)
+    status = write_pair(s, &e, text_string(&description), &source_path, &descriptor_path, d);
+  if (status == HD_OK) {
+    s->emitted++;
+    if (s->c->json)
+      report_json(s, &e, text_string(&description), text_string(&source_path), text_string(&descriptor_path));
+    else if (s->folder)
+      text_addf(s->out, "%s\n%s\n", text_string(&source_path), text_string(&descriptor_path));
+    else
+      text_add(s->out, e.source);
+  }
+  text_finish(&description);
+  text_finish(&source_path);
+  text_finish(&descriptor_path);
+  emission_finish(&e);
+  return status;
+}
+
+/* Every operation on every target. A target that nobody asked for by name may decline in silence while
+ * another serves. */
+static hd_status emit_all(emit_state *s, const operation_list *operations, const target_list *targets,
+                          diags *d) {
+  hd_status worst = HD_OK;
+  diags silent;
+  diags_init(&silent);
+  for (int t = 0; t < targets->count; t++)
+    for (int o = 0; o < operations->count; o++) {
+      diags *into = targets->named ? d : &silent;
+      hd_status status = emit_one(s, operations->items[o], targets->items[t], into);
+      if (status == HD_DECLINED && !targets->named) continue;
+      if (status != HD_OK && worst != HD_IO) worst = status;
+      if (status != HD_OK && status != HD_DECLINED) break;
+    }
+  if (s->emitted == 0 && worst == HD_OK) worst = HD_DECLINED;
+  if (worst != HD_OK && !targets->named)
+    for (size_t i = 0; i < silent.count; i++)
+      diags_addf(d, silent.items[i].severity, silent.items[i].code, silent.items[i].field,
+                 silent.items[i].line, silent.items[i].column, "%s", silent.items[i].message);
+  diags_finish(&silent);
+  return worst;
+}
+
+static int emit_spec(const cli *c, const spec_file *file, text *out, diags *d) {
+  template_folder folder = {.path = cli_text(c, "templates")};
+  emit_state s = {.c = c, .file = file, .folder = cli_text(c, "output"), .out = out, .first = true};
+  s.templates = folder.path ? (template_source){find_in_folder, &folder} : *templates_embedded();
+  target_list targets;
+  operation_list operations;
+  int code = cli_variant(c, &s.variant);
+  if (!code) code = cli_targets(c, &file->spec, &targets);
+  if (!code) code = cli_operations(c, file, &operations);
+  if (code) return code;
+  hd_status status = s.folder ? make_folders(s.folder, d) : HD_OK;
+  if (status == HD_OK) status = emit_all(&s, &operations, &targets, d);
+  template_folder_finish(&folder);
+  if (c->json && s.emitted) text_add(out, "]\n");
+  return cli_exit_code(status);
+}
+
+static int emit(cli *c) {
+  const char *path = c->arguments[0];
+  spec_file file;
+  diags d;
+  text out;
+  diags_init(&d);
+  text_init(&out);
+  hd_status status = spec_file_read(path, &file, &d);
+  int code;
+  if (status != HD_OK) {
+    code = cli_fail(c, path, &file, &d, status);
+  } else {
+    code = emit_spec(c, &file, &out, &d);
+    if (code && code != EXIT_USAGE && out.length == 0) {
+      code = cli_fail(c, path, &file, &d, code == EXIT_DECLINED ? HD_DECLINED : HD_IO);
+    } else {
+      cli_complain(path, &file, &d);
+      diags_finish(&d);
+    }
+  }
+  spec_file_finish(&file);
+  return cli_output(&out, code);
+}
+
+static const cli_option emit_options[] = {
+    OPTION_ROW_TARGET,
+    OPTION_ROW_KERNEL,
+    OPTION_ROW_VARIANT,
+    {"output", 'o', OPTION_TEXT, "DIR",
+     "write NAME.KERNEL.TARGET.hip and .json there, not to standard output", 0, 0},
+    {"templates", 0, OPTION_TEXT, "DIR", "prefer templates in DIR to those built in (for work on templates)",
+     0, 0},
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+const cli_verb verb_emit = {
+    .name = "emit",
+    .arguments = "SPEC",
+    .summary = "generate HIP source and launch descriptors",
+    .details = "The source is freestanding: it includes nothing. The same spec, target and heddle give the "
+               "same bytes.\n",
+    .examples = "  heddle emit specs/minimax-m3-dense-fp8.yaml --target gfx950 --kernel decode\n"
+                "  heddle emit specs/minimax-m3-dense-fp8.yaml --target gfx942 --target sm_90 -o kernels\n",
+    .options = emit_options,
+    .fewest = 1,
+    .most = 1,
+    .run = emit,
+};

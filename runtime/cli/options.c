@@ -1,0 +1,233 @@
+#include "cli.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_option help_option = {"help", 'h', OPTION_FLAG, NULL, "show this help", 0, 0};
+
+int cli_usage(const cli *c, const char *format, ...) {
+  text message;
+  text_init(&message);
+  va_list args;
+  va_start(args, format);
+  text_vaddf(&message, format, args);
+  va_end(args);
+  fprintf(stderr, "heddle %s: %s\n", c->verb->name, text_string(&message));
+  fprintf(stderr, "try: heddle %s --help\n", c->verb->name);
+  text_finish(&message);
+  return EXIT_USAGE;
+}
+
+const char *cli_nearest(const char *word, size_t count, const char *(*name_at)(size_t index)) {
+  const char *best = NULL;
+  size_t best_distance = 3;
+  size_t length = strlen(word);
+  for (size_t i = 0; i < count; i++) {
+    const char *name = name_at(i);
+    size_t distance = text_distance(word, name);
+    /* A word of one or two letters is near everything: don't guess. A beginning of a name counts as near. */
+    if (length >= 3 && strncmp(word, name, length) == 0) distance = 1;
+    if (distance < best_distance && distance < strlen(name)) {
+      best = name;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+static const cli_option *find_by_name(const cli_verb *verb, const char *name, size_t length) {
+  for (const cli_option *o = verb->options; o && o->name; o++)
+    if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;
+  return length == 4 && memcmp(name, "help", 4) == 0 ? &help_option : NULL;
+}
+
+static const cli_option *find_by_letter(const cli_verb *verb, char letter) {
+  for (const cli_option *o = verb->options; o && o->name; o++)
+    if (o->letter == letter) return o;
+  return letter == 'h' ? &help_option : NULL;
+}
+
+static int unknown_option(const cli *c, const char *word, size_t length) {
+  const char *best = NULL;
+  size_t best_distance = 3;
+  char *name = strndup(word, length);
+  if (!name) return EXIT_FAILED;
+  for (const cli_option *o = c->verb->options; o && o->name; o++) {
+    size_t distance = text_distance(name, o->name);
+    if (length >= 3 && strncmp(name, o->name, length) == 0) distance = 1;
+    if (distance < best_distance) {
+      best = o->name;
+      best_distance = distance;
+    }
+  }
+  int code = best ? cli_usage(c, "unknown option --%s (did you mean --%s?)", name, best)
+                  : cli_usage(c, "unknown option --%s", name);
+  free(name);
+  return code;
+}
+
+static bool parse_int(const char *word, int64_t *out_value) {
+  char *end;
+  errno = 0;
+  long long value = strtoll(word, &end, 10);
+  if (end == word || *end || errno) return false;
+  *out_value = value;
+  return true;
+}
+
+static bool parse_number(const char *word, double *out_value) {
+  char *end;
+  double value = strtod(word, &end);
+  if (end == word || *end) return false;
+  *out_value = value;
+  return true;
+}
+
+static int check_value(const cli *c, const cli_option *o, const char *value) {
+  int64_t whole;
+  double number;
+  if (o->kind == OPTION_INT) {
+    if (!parse_int(value, &whole)) return cli_usage(c, "--%s takes a whole number, not '%s'", o->name, value);
+    if (whole < o->minimum || whole > o->maximum)
+      return cli_usage(c, "--%s is %lld, allowed are %lld to %lld", o->name, (long long)whole,
+                       (long long)o->minimum, (long long)o->maximum);
+  }
+  if (o->kind == OPTION_NUMBER && !parse_number(value, &number))
+    return cli_usage(c, "--%s takes a number, not '%s'", o->name, value);
+  return EXIT_FINE;
+}
+
+static void add_value(cli *c, const cli_option *o, const char *value) {
+  c->values[c->value_count++] = (cli_value){o, value};
+}
+
+/* "--name", "--name=value" or "--name value"; *index moves past a value of its own. */
+static int parse_long(cli *c, int argc, char **argv, int *index) {
+  const char *word = argv[*index] + 2;
+  const char *equals = strchr(word, '=');
+  size_t length = equals ? (size_t)(equals - word) : strlen(word);
+  const cli_option *o = find_by_name(c->verb, word, length);
+  if (!o) return unknown_option(c, word, length);
+  if (o->kind == OPTION_FLAG) {
+    if (equals) return cli_usage(c, "--%s takes no value", o->name);
+    add_value(c, o, "");
+    return EXIT_FINE;
+  }
+  const char *value = equals ? equals + 1 : *index + 1 < argc ? argv[++*index] : NULL;
+  if (!value) return cli_usage(c, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+  add_value(c, o, value);
+  return check_value(c, o, value);
+}
+
+/* "-j", "-j4" or "-j 4". */
+static int parse_short(cli *c, int argc, char **argv, int *index) {
+  const char *word = argv[*index] + 1;
+  const cli_option *o = find_by_letter(c->verb, word[0]);
+  if (!o) return cli_usage(c, "unknown option -%c", word[0]);
+  if (o->kind == OPTION_FLAG) {
+    if (word[1]) return cli_usage(c, "-%c takes no value, found '-%s'", o->letter, word);
+    add_value(c, o, "");
+    return EXIT_FINE;
+  }
+  const char *value = word[1] ? word + 1 : *index + 1 < argc ? argv[++*index] : NULL;
+  if (!value) return cli_usage(c, "-%c needs a value: -%c %s", o->letter, o->letter, o->value);
+  add_value(c, o, value);
+  return check_value(c, o, value);
+}
+
+int cli_parse(cli *c, const cli_verb *verb, int argc, char **argv) {
+  *c = (cli){.verb = verb};
+  size_t room = (size_t)argc + 1;
+  c->values = calloc(room, sizeof *c->values);
+  c->arguments = calloc(room, sizeof *c->arguments);
+  if (!c->values || !c->arguments) {
+    fprintf(stderr, "heddle: out of memory\n");
+    return EXIT_FAILED;
+  }
+  bool options_end = false;
+  for (int i = 0; i < argc; i++) {
+    const char *word = argv[i];
+    int code = EXIT_FINE;
+    if (options_end || word[0] != '-' || !word[1])
+      c->arguments[c->argument_count++] = word;
+    else if (strcmp(word, "--") == 0)
+      options_end = true;
+    else if (word[1] == '-')
+      code = parse_long(c, argc, argv, &i);
+    else
+      code = parse_short(c, argc, argv, &i);
+    if (code) return code;
+  }
+  c->json = cli_flag(c, "json");
+  if (cli_flag(c, "help")) return EXIT_FINE;
+  if (c->argument_count < verb->fewest)
+    return cli_usage(c, "missing argument: heddle %s %s", verb->name, verb->arguments);
+  if (verb->most >= 0 && c->argument_count > verb->most)
+    return cli_usage(c, "unexpected argument '%s'", c->arguments[verb->most]);
+  return EXIT_FINE;
+}
+
+void cli_finish(cli *c) {
+  free(c->values);
+  free(c->arguments);
+  c->values = NULL;
+  c->arguments = NULL;
+}
+
+const char *cli_text(const cli *c, const char *name) {
+  for (int i = c->value_count - 1; i >= 0; i--)
+    if (strcmp(c->values[i].option->name, name) == 0) return c->values[i].text;
+  return NULL;
+}
+
+const char *cli_list(const cli *c, const char *name, int index) {
+  for (int i = 0; i < c->value_count; i++)
+    if (strcmp(c->values[i].option->name, name) == 0 && index-- == 0) return c->values[i].text;
+  return NULL;
+}
+
+bool cli_flag(const cli *c, const char *name) {
+  return cli_text(c, name) != NULL;
+}
+
+int64_t cli_int(const cli *c, const char *name, int64_t otherwise) {
+  const char *word = cli_text(c, name);
+  int64_t value = otherwise;
+  if (word) parse_int(word, &value);
+  return value;
+}
+
+double cli_number(const cli *c, const char *name, double otherwise) {
+  const char *word = cli_text(c, name);
+  double value = otherwise;
+  if (word) parse_number(word, &value);
+  return value;
+}
+
+static void print_option(const cli_option *o, text *out) {
+  text left;
+  text_init(&left);
+  if (o->letter)
+    text_addf(&left, "-%c, --%s", o->letter, o->name);
+  else
+    text_addf(&left, "    --%s", o->name);
+  if (o->value) text_addf(&left, " %s", o->value);
+  text_addf(out, "  %-26s ", text_string(&left));
+  if (left.length > 26) text_addf(out, "\n  %-26s ", "");
+  text_addf(out, "%s\n", o->help);
+  text_finish(&left);
+}
+
+void cli_print_help(const cli_verb *verb, text *out) {
+  text_addf(out, "heddle %s: %s\n\nusage: heddle %s [OPTION]... %s\n", verb->name, verb->summary, verb->name,
+            verb->arguments);
+  if (verb->details) text_addf(out, "\n%s", verb->details);
+  text_add(out, "\noptions:\n");
+  for (const cli_option *o = verb->options; o && o->name; o++)
+    print_option(o, out);
+  print_option(&help_option, out);
+  text_addf(out, "\nexamples:\n%s", verb->examples);
+  text_addf(out, "\nexit codes: %s\n",
+            verb->result ? verb->result : "0 fine, 1 declined, 2 usage, 3 failure");
+}

@@ -1,0 +1,131 @@
+#include "cli.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPEC_MAX_BYTES = 1 << 20 };
+
+hd_status spec_file_read(const char *path, spec_file *out_file, diags *d) {
+  *out_file = (spec_file){.path = path};
+  /* One byte more than the parser takes, so that the parser is the one to refuse it. */
+  hd_status status = cli_read_file(path, SPEC_MAX_BYTES + 1, &out_file->source, &out_file->length, d);
+  if (status != HD_OK) return status;
+  status = spec_parse(out_file->source, out_file->length, &out_file->spec, d);
+  out_file->parsed = status == HD_OK;
+  return status;
+}
+
+void spec_file_finish(spec_file *f) {
+  if (f->parsed) spec_finish(&f->spec);
+  free(f->source);
+  *f = (spec_file){0};
+}
+
+void spec_file_locate(const spec_file *f, diags *d) {
+  if (!f || !f->parsed) return;
+  for (size_t i = 0; i < d->count; i++) {
+    diag *item = &d->items[i];
+    if (item->field && !item->line) spec_find_place(&f->spec, item->field, &item->line, &item->column);
+  }
+}
+
+void cli_complain(const char *path, const spec_file *f, diags *d) {
+  text out;
+  text_init(&out);
+  spec_file_locate(f, d);
+  diags_render(d, path, f ? f->source : NULL, &out);
+  if (out.failed || d->failed) text_add(&out, "heddle: out of memory, messages are missing\n");
+  fputs(text_string(&out), stderr);
+  text_finish(&out);
+}
+
+int cli_fail(const cli *c, const char *path, const spec_file *f, diags *d, hd_status status) {
+  cli_complain(path, f, d);
+  if (diags_errors(d) == 0) fprintf(stderr, "%s: error: %s\n", path, hd_status_text(status));
+  int code = cli_exit_code(status);
+  if (c->json) {
+    text out;
+    text_init(&out);
+    bool first = true;
+    text_add(&out, "{");
+    json_bool(&out, &first, "ok", false);
+    json_text(&out, &first, "status", hd_status_text(status));
+    json_text(&out, &first, "file", path);
+    json_key(&out, &first, "diagnostics");
+    diags_render_json(d, &out);
+    text_add(&out, "}\n");
+    code = cli_output(&out, code);
+  }
+  diags_finish(d);
+  return code;
+}
+
+static const char *target_name_at(size_t index) {
+  return target_at(index)->name;
+}
+
+static int add_target(const cli *c, target_list *list, const char *name) {
+  const target *t = target_find(name);
+  if (!t) {
+    const char *near = cli_nearest(name, target_count(), target_name_at);
+    return near
+               ? cli_usage(c, "unknown target '%s' (did you mean %s?); heddle targets lists them", name, near)
+               : cli_usage(c, "unknown target '%s'; heddle targets lists them", name);
+  }
+  for (int i = 0; i < list->count; i++)
+    if (list->items[i] == t) return EXIT_FINE;
+  if (list->count < SPEC_MAX_LIST) list->items[list->count++] = t;
+  return EXIT_FINE;
+}
+
+int cli_targets(const cli *c, const spec *s, target_list *out_list) {
+  target_list list = {.named = true};
+  int code = EXIT_FINE;
+  const char *name;
+  for (int i = 0; !code && (name = cli_list(c, "target", i)); i++)
+    code = add_target(c, &list, name);
+  if (code) return code;
+  if (list.count == 0)
+    for (int i = 0; !code && i < s->target_count; i++)
+      code = add_target(c, &list, s->targets[i]);
+  if (code) return code;
+  if (list.count == 0) {
+    list.named = false;
+    for (size_t i = 0; i < target_count() && list.count < SPEC_MAX_LIST; i++)
+      list.items[list.count++] = target_at(i);
+  }
+  *out_list = list;
+  return EXIT_FINE;
+}
+
+bool contract_has_operation(const contract *c, operation o) {
+  return (c->kernels & (o == OPERATION_WRITE ? (unsigned)KERNEL_WRITE : (unsigned)KERNEL_DECODE)) != 0;
+}
+
+int cli_operations(const cli *c, const spec_file *f, operation_list *out_list) {
+  operation_list list = {0};
+  const char *name;
+  for (int i = 0; (name = cli_list(c, "kernel", i)); i++) {
+    operation o;
+    if (!operation_parse(name, &o)) return cli_usage(c, "unknown kernel '%s': write or decode", name);
+    if (!contract_has_operation(&f->spec.contract, o))
+      return cli_usage(c, "%s has no kernel '%s'", f->path, name);
+    if (list.count == 0 || list.items[0] != o)
+      if (list.count < 2) list.items[list.count++] = o;
+  }
+  if (list.count == 0) {
+    const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
+    for (int i = 0; i < 2; i++)
+      if (contract_has_operation(&f->spec.contract, all[i])) list.items[list.count++] = all[i];
+  }
+  *out_list = list;
+  return EXIT_FINE;
+}
+
+int cli_variant(const cli *c, variant *out_variant) {
+  const char *name = cli_text(c, "variant");
+  variant v = {0};
+  if (name && !variant_parse(name, &v)) return cli_usage(c, "'%s' is not a variant; an example is w4", name);
+  *out_variant = v;
+  return EXIT_FINE;
+}

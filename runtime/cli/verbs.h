@@ -1,0 +1,10 @@
+/* The verbs, each defined in the file of its name (check, key and diff share one). */
+#ifndef HEDDLE_CLI_VERBS_H
+#define HEDDLE_CLI_VERBS_H
+
+#include "cli.h"
+
+extern const cli_verb verb_check, verb_key, verb_diff, verb_emit, verb_build, verb_run, verb_reference,
+    verb_verify, verb_cache, verb_targets, verb_doctor;
+
+#endif
