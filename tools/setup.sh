@@ -2,7 +2,7 @@
 # Sets up what heddle needs: the packages, the ROCm runtime, and a configured build folder.
 #
 # tools/demo.sh and tools/test.sh source this file and call the functions below; run by itself it does the packages and the
-# ROCm runtime and stops there. Every step is skipped when its result is already there, so a second run needs no network.
+# ROCm runtime and stops there ("tools/setup.sh find-hiprtc" only prints where hiprtc is, if it is anywhere). Every step is skipped when its result is already there, so a second run needs no network.
 #
 # Environment: HEDDLE_BUILD_DIR  the build folder (default: build)
 #              HEDDLE_ROCM       a ROCm installation to use; none is looked for or fetched then
@@ -160,6 +160,11 @@ installed_hiprtc() {
   return 1
 }
 
+fetched_hiprtc() {
+  local folder=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/heddle/rocm
+  [ -e "$folder/stamp" ] && ls "$folder"/usr/lib/*/libhiprtc.so.[0-9] 2>/dev/null | head -n 1
+}
+
 # hiprtc: an installed ROCm, else the one an earlier run fetched, else fetched now. Sets rocm_state to "found" or "missing".
 rocm_state=missing
 setup_rocm() {
@@ -197,6 +202,10 @@ setup_compile() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+  if [ "${1:-}" = find-hiprtc ]; then
+    installed_hiprtc || fetched_hiprtc || true
+    exit 0
+  fi
   say "Setting up heddle in $root"
   setup_folders
   setup_packages
