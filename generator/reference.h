@@ -1,41 +1,78 @@
 /* The oracle: plain C, float64, reads stored bytes through the layout algebra one element at a time. Slow and
- * obvious on purpose. All pointers are host memory; see the spec for shapes. */
+ * obvious on purpose. All pointers are host memory; docs/spec.md has the shapes. The contract's dialect must
+ * be resolved (contract_resolve). Functions keep no state and may run in several threads. */
 #ifndef HEDDLE_REFERENCE_H
 #define HEDDLE_REFERENCE_H
 
 #include "contract.h"
 
 typedef struct reference_cache {
-  const void *data;     /* first byte of element (0,0,0,0) */
-  int64_t stride_b, stride_h; /* elements */
+  const void *data;           /* first byte of element (0,0,0,0) */
+  int64_t stride_b, stride_h; /* elements; ignored for axes the layout lacks */
 } reference_cache;
 
+/* Selection. An item is what has a list of pages of its own: select.per makes it a sequence, a (sequence, kv
+ * head) or a (sequence, row), numbered in that order, outermost first.
+ *
+ *   table   page_table [items, table_pages], lengths [seqs], or [seqs*rows] when select.per is row
+ *   indptr  kv_indptr [items + 1], kv_indices [kv_indptr[items]], last_page_len [items]
+ *   blocks  page_table [seqs, table_pages], lengths [seqs], blocks [kv_heads, seqs*rows, block_count]: a row
+ * sees the tokens of the listed blocks among those it would see without a list; -1 and blocks past the end
+ * list nothing, order and repetition mean nothing
+ *
+ * Of `length` tokens row i of R sees the first length - R + i + 1 when the mask is causal and all of them
+ * when it is not; when select.per is row, the length is the row's own and the mask takes nothing away. A
+ * window leaves the last `window` positions of those. Page ids, kv_indices and the table are in select.index
+ * and are looked at for visible tokens only. */
 typedef struct reference_decode_args {
   int64_t seqs, rows, kv_heads, table_pages, pages;
-  const void *q;                 /* query dtype [seqs*rows, kv_heads*g, head_dim.qk] */
-  reference_cache k_cache, v_cache, k_scale, v_scale; /* scales unused when the contract has none; tensor: [1] */
-  const int32_t *page_table;     /* [seqs, table_pages] or [seqs, kv_heads, table_pages] */
-  const int32_t *lengths;        /* [seqs] */
-  const float *sinks;            /* [kv_heads*g] or NULL */
-  double logits_scale;           /* used when the contract says `argument` */
-  double *out;                   /* [seqs*rows, kv_heads*g, head_dim.v], unrounded */
-  double *lse;                   /* [seqs*rows, kv_heads*g] or NULL; natural log, -inf when nothing is visible */
+  const void *q; /* query dtype [seqs*rows, kv_heads*g, head_dim.qk] */
+  reference_cache k_cache, v_cache, k_scale,
+      v_scale; /* scales unused when the contract has none; tensor: [1] */
+  const void *page_table;
+  const int32_t *lengths;
+  const int32_t *kv_indptr, *last_page_len;
+  const void *kv_indices;
+  const int32_t *blocks;
+  int64_t block_count, block_tokens; /* list entries a row; tokens a block */
+  const float *sinks;  /* [kv_heads*g] or NULL: logits, natural-log units; read when the mask has sinks */
+  double logits_scale; /* used when the contract says `argument` */
+  double *out;         /* [seqs*rows, kv_heads*g, head_dim.v], unrounded */
+  double *lse; /* [seqs*rows, kv_heads*g] or NULL; natural log of the denominator, the sink included; -inf
+                  when it is 0 */
 } reference_decode_args;
 
-/* HD_INVALID with a diagnostic when a visible page id is outside the cache. */
+/* HD_INVALID with a diagnostic when a visible page id is outside the cache, or a length outside the table. */
 hd_status reference_decode(const contract *c, const reference_decode_args *args, diags *diags);
 
 typedef struct reference_write_args {
   int64_t tokens, kv_heads, pages;
-  const void *k, *v;             /* query dtype [tokens, kv_heads, head_dim] */
-  const int64_t *slot_mapping;   /* [tokens]; page * page_size + slot, < 0: skip */
-  void *k_cache, *v_cache;       /* written in place */
-  void *k_scale, *v_scale;       /* written in place (token_head, …) or read (tensor); NULL when none */
+  const void *k, *v;           /* query dtype [tokens, kv_heads, head_dim] */
+  const int64_t *slot_mapping; /* [tokens]; page * page_size + slot, < 0: skip */
+  void *k_cache, *v_cache;     /* written in place */
+  void *k_scale,
+      *v_scale; /* written (token, token_head, group), read (tensor, head, page_head), or NULL (none) */
   int64_t k_stride_b, k_stride_h, v_stride_b, v_stride_h; /* elements */
   int64_t k_scale_stride_b, k_scale_stride_h, v_scale_stride_b, v_scale_stride_h;
 } reference_write_args;
 
-/* Bit-exact statement of what the generated writer stores: fp32 arithmetic in the order docs/spec.md gives. */
+/* What the generated writer stores, bit for bit. x is an element widened to fp32 (exact); every operation
+ * below is one IEEE fp32 operation, rounded to nearest even, denormals kept.
+ *
+ * Scale, for the elements that share one (token: all heads of the token; token_head: one head of it; group:
+ * group_k/group_v channels of one head):
+ *   amax = largest |x| of those that are not NaN, 0 when there are none
+ *   s    = amax == 0 ? (zero_row is a value ? value : amax_floor / qmax) : max(amax, amax_floor) / qmax
+ *   stored = s in scale.dtype: fp32 as it is; fp16 to nearest even, at most 65504; e8m0 up to the next power
+ * of two, so that no code overflows, within 2^-127 .. 2^127 For tensor, head and page_head the stored scale
+ * is given.
+ *
+ * Code: s = stored widened to fp32; q = s == 0 && x is not NaN ? 0 : x / s; code = q in the cache's format as
+ * dtype_encode rounds it. Without scales q = x, and a cache in the query's own format gets the bytes as they
+ * are. A NaN becomes the format's NaN, whose sign and payload are not part of the contract.
+ *
+ * HD_INVALID, and nothing written, when a slot lies outside the cache. Of two tokens for one slot the later
+ * one stays. */
 hd_status reference_write(const contract *c, const reference_write_args *args, diags *diags);
 
 #endif

@@ -1,0 +1,436 @@
+#include "reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* K or V: where its elements and its scales lie. */
+typedef struct side {
+  dtype dtype;
+  const layout *layout;
+  unsigned char *data; /* written by reference_write only */
+  int64_t stride_b, stride_h;
+  int dim;
+  bool scaled;
+  bool one_scale; /* granularity tensor */
+  dtype scale_dtype;
+  const layout *scale_layout;
+  unsigned char *scales;
+  int64_t scale_stride_b, scale_stride_h;
+  int group; /* channels of one head that surely share a scale */
+  int64_t heads;
+} side;
+
+static side side_make(const contract *c, bool is_k, int64_t heads, reference_cache cache,
+                      reference_cache scale) {
+  const int dim = is_k ? c->head_dim.qk : c->head_dim.v;
+  const int group = is_k ? c->scale.group_k : c->scale.group_v;
+  return (side){
+      .dtype = is_k ? c->kv.k_dtype : c->kv.v_dtype,
+      .layout = is_k ? &c->kv.k : &c->kv.v,
+      .data = (unsigned char *)(uintptr_t)cache.data,
+      .stride_b = cache.stride_b,
+      .stride_h = cache.stride_h,
+      .dim = dim,
+      .scaled = c->scale.granularity != SCALE_NONE,
+      .one_scale = c->scale.granularity == SCALE_TENSOR,
+      .scale_dtype = c->scale.dtype,
+      .scale_layout = is_k ? &c->scale.k : &c->scale.v,
+      .scales = (unsigned char *)(uintptr_t)scale.data,
+      .scale_stride_b = scale.stride_b,
+      .scale_stride_h = scale.stride_h,
+      .group = c->scale.granularity == SCALE_GROUP ? group : dim,
+      .heads = heads,
+  };
+}
+
+static unsigned char *element_at(const side *s, int64_t page, int64_t head, int64_t slot, int64_t channel) {
+  const int64_t offset =
+      layout_offset(s->layout, s->stride_b, s->stride_h, s->heads, page, head, slot, channel);
+  return s->data + offset * dtype_bytes(s->dtype);
+}
+
+/* The scale of one element. The d axis of a scale layout counts groups. */
+static unsigned char *scale_at(const side *s, int64_t page, int64_t head, int64_t slot, int64_t channel) {
+  if (s->one_scale) return s->scales;
+  const int64_t offset = layout_offset(s->scale_layout, s->scale_stride_b, s->scale_stride_h, s->heads, page,
+                                       head, slot, channel / s->group);
+  return s->scales + offset * dtype_bytes(s->scale_dtype);
+}
+
+static hd_status invalid(diags *problems, const char *code, const char *field, const char *what,
+                         int64_t found, int64_t limit) {
+  diags_errorf(problems, code, field, "%s %lld is outside [0, %lld)", what, (long long)found,
+               (long long)limit);
+  return HD_INVALID;
+}
+
+/* What the rest of this file relies on; a contract from spec_parse has the second already. */
+static hd_status check_contract(const contract *c, diags *problems) {
+  if (c->kv.k_dtype == DTYPE_FP8_E4M3 || c->kv.v_dtype == DTYPE_FP8_E4M3) {
+    diags_errorf(problems, "reference.dialect", "kv.dtype",
+                 "fp8_e4m3 is a target's own dialect: resolve it to fp8_e4m3fn or fp8_e4m3fnuz first");
+    return HD_INVALID;
+  }
+  if (c->scale.granularity != SCALE_GROUP) return HD_OK;
+  const int k = c->scale.group_k, v = c->scale.group_v;
+  if (k > 0 && c->head_dim.qk % k == 0 && v > 0 && c->head_dim.v % v == 0) return HD_OK;
+  diags_errorf(problems, "reference.group", "scale.granularity",
+               "groups of %d and %d do not divide head_dim %d and %d", k, v, c->head_dim.qk, c->head_dim.v);
+  return HD_INVALID;
+}
+
+/* Decode */
+
+typedef struct place {
+  int64_t page, slot;
+} place;
+
+/* What one decode needs, made once. */
+typedef struct decoder {
+  const contract *c;
+  const reference_decode_args *args;
+  side k, v;
+  double scale;   /* of the logits */
+  place *places;  /* [most] visible tokens of one row and kv head */
+  double *logits; /* [g, most] */
+  double *values; /* [max(qk, v)] one token's K or V */
+  int64_t most;   /* tokens of the longest item */
+  diags *problems;
+} decoder;
+
+/* Element `index` of an array in select.index; -1 for what no page id can be. */
+static int64_t index_at(const contract *c, const void *array, int64_t index) {
+  const dtype d = c->select.index;
+  const double value = dtype_decode(d, (const unsigned char *)array + index * dtype_bytes(d));
+  return value >= 0.0 && value < 0x1p53 ? (int64_t)value : -1;
+}
+
+/* Whether each query row comes with tokens of its own, which no mask shortens. */
+static bool row_has_own_tokens(const contract *c) {
+  return c->select.form != SELECT_BLOCKS && c->select.per == PER_ROW;
+}
+
+static int64_t item_of(const contract *c, const reference_decode_args *a, int64_t seq, int64_t row,
+                       int64_t head) {
+  if (c->select.form == SELECT_BLOCKS) return seq;
+  switch (c->select.per) {
+  case PER_KV_HEAD:
+    return seq * a->kv_heads + head;
+  case PER_ROW:
+    return seq * a->rows + row;
+  case PER_SEQUENCE:
+    break;
+  }
+  return seq;
+}
+
+/* Tokens of the item, before the mask. */
+static int64_t length_of(const contract *c, const reference_decode_args *a, int64_t seq, int64_t row,
+                         int64_t item) {
+  if (c->select.form != SELECT_INDPTR) return a->lengths[row_has_own_tokens(c) ? seq * a->rows + row : seq];
+  const int64_t pages = (int64_t)a->kv_indptr[item + 1] - a->kv_indptr[item];
+  return pages == 0 ? 0 : (pages - 1) * c->kv.page + a->last_page_len[item];
+}
+
+/* How many pages the item lists. */
+static int64_t pages_of(const contract *c, const reference_decode_args *a, int64_t item) {
+  if (c->select.form != SELECT_INDPTR) return a->table_pages;
+  return (int64_t)a->kv_indptr[item + 1] - a->kv_indptr[item];
+}
+
+static int64_t page_at(const contract *c, const reference_decode_args *a, int64_t item, int64_t position) {
+  const int64_t i = position / c->kv.page;
+  if (c->select.form == SELECT_INDPTR) return index_at(c, a->kv_indices, a->kv_indptr[item] + i);
+  return index_at(c, a->page_table, item * a->table_pages + i);
+}
+
+static bool block_listed(const reference_decode_args *a, int64_t seq, int64_t row, int64_t head,
+                         int64_t position) {
+  const int64_t list = (head * a->seqs + seq) * a->rows + row;
+  for (int64_t i = 0; i < a->block_count; i++) {
+    if (a->blocks[list * a->block_count + i] == position / a->block_tokens) return true;
+  }
+  return false;
+}
+
+/* Fills `places` with the tokens that the row sees in this kv head. */
+static hd_status find_visible(const decoder *r, int64_t seq, int64_t row, int64_t head, int64_t *out_count) {
+  const contract *c = r->c;
+  const reference_decode_args *a = r->args;
+  const int64_t item = item_of(c, a, seq, row, head);
+  int64_t end = length_of(c, a, seq, row, item);
+  if (c->mask.causal && !row_has_own_tokens(c)) end = end - a->rows + row + 1;
+  const int64_t begin = c->mask.window > 0 && end > c->mask.window ? end - c->mask.window : 0;
+  int64_t count = 0;
+  for (int64_t position = begin; position < end; position++) {
+    if (c->select.form == SELECT_BLOCKS && !block_listed(a, seq, row, head, position)) continue;
+    const int64_t page = page_at(c, a, item, position);
+    if (page < 0 || page >= a->pages) {
+      diags_errorf(r->problems, "reference.page", "page_table",
+                   "sequence %lld, token %lld: page %lld is outside the cache of %lld pages", (long long)seq,
+                   (long long)position, (long long)page, (long long)a->pages);
+      return HD_INVALID;
+    }
+    r->places[count++] = (place){page, position % c->kv.page};
+  }
+  *out_count = count;
+  return HD_OK;
+}
+
+/* One token's values in one head: code times scale. */
+static void read_token(const side *s, place at, int64_t head, double *out) {
+  double scale = 1.0;
+  for (int channel = 0; channel < s->dim; channel++) {
+    if (s->scaled && channel % s->group == 0)
+      scale = dtype_decode(s->scale_dtype, scale_at(s, at.page, head, at.slot, channel));
+    out[channel] = scale * dtype_decode(s->dtype, element_at(s, at.page, head, at.slot, channel));
+  }
+}
+
+static double logit_of(const decoder *r, const unsigned char *q, const double *key) {
+  double dot = 0.0;
+  for (int d = 0; d < r->k.dim; d++)
+    dot += dtype_decode(r->c->query.dtype, q + d * dtype_bytes(r->c->query.dtype)) * key[d];
+  const double scaled = dot * r->scale;
+  const double cap = r->c->logits.softcap;
+  return cap > 0.0 ? cap * tanh(scaled / cap) : scaled;
+}
+
+/* Turns `count` logits into probabilities, in place; returns the natural logarithm of their denominator. A
+ * sink adds to the denominator alone. NaN and infinities go where IEEE arithmetic takes them. */
+static double softmax(double *logits, int64_t count, double sink) {
+  double top = sink;
+  for (int64_t i = 0; i < count; i++) {
+    if (logits[i] > top || isnan(logits[i])) top = logits[i];
+  }
+  if (count == 0) return sink;
+  double sum = isinf(sink) && sink < 0.0 ? 0.0 : exp(sink - top);
+  for (int64_t i = 0; i < count; i++) {
+    logits[i] = exp(logits[i] - top);
+    sum += logits[i];
+  }
+  for (int64_t i = 0; i < count; i++)
+    logits[i] /= sum;
+  return top + log(sum);
+}
+
+/* All query heads of one row and kv head. */
+static hd_status decode_group(const decoder *r, int64_t seq, int64_t row, int64_t head) {
+  const contract *c = r->c;
+  const reference_decode_args *a = r->args;
+  const int64_t g = c->query.heads_per_kv;
+  const int64_t first = (seq * a->rows + row) * a->kv_heads * g + head * g; /* the first [row, query head] */
+  const unsigned char *q = (const unsigned char *)a->q + first * r->k.dim * dtype_bytes(c->query.dtype);
+  double *out = a->out + first * r->v.dim;
+  int64_t count = 0;
+  const hd_status status = find_visible(r, seq, row, head, &count);
+  if (status != HD_OK) return status;
+
+  for (int64_t t = 0; t < count; t++) {
+    read_token(&r->k, r->places[t], head, r->values);
+    for (int64_t i = 0; i < g; i++)
+      r->logits[i * r->most + t] = logit_of(r, q + i * r->k.dim * dtype_bytes(c->query.dtype), r->values);
+  }
+  for (int64_t i = 0; i < g; i++) {
+    const double sink =
+        c->mask.sinks && a->sinks != NULL ? (double)a->sinks[head * g + i] : -(double)INFINITY;
+    const double lse = softmax(r->logits + i * r->most, count, sink);
+    if (a->lse != NULL) a->lse[first + i] = lse;
+  }
+  for (int64_t i = 0; i < g * r->v.dim; i++)
+    out[i] = 0.0;
+  for (int64_t t = 0; t < count; t++) {
+    read_token(&r->v, r->places[t], head, r->values);
+    for (int64_t i = 0; i < g; i++) {
+      for (int d = 0; d < r->v.dim; d++)
+        out[i * r->v.dim + d] += r->logits[i * r->most + t] * r->values[d];
+    }
+  }
+  return HD_OK;
+}
+
+/* Checks every length; the longest one in `out_most`. */
+static hd_status check_lengths(const contract *c, const reference_decode_args *a, diags *problems,
+                               int64_t *out_most) {
+  int64_t most = 0;
+  for (int64_t seq = 0; seq < a->seqs; seq++) {
+    for (int64_t row = 0; row < a->rows; row++) {
+      for (int64_t head = 0; head < a->kv_heads; head++) {
+        const int64_t item = item_of(c, a, seq, row, head);
+        const int64_t length = length_of(c, a, seq, row, item), limit = pages_of(c, a, item) * c->kv.page;
+        if (length < 0 || length > limit)
+          return invalid(problems, "reference.length", "lengths", "length", length, limit + 1);
+        if (length > most) most = length;
+      }
+    }
+  }
+  *out_most = most;
+  return HD_OK;
+}
+
+static double logits_scale_of(const contract *c, const reference_decode_args *a) {
+  switch (c->logits.scale) {
+  case LOGITS_RSQRT_D:
+    return 1.0 / sqrt((double)c->head_dim.qk);
+  case LOGITS_NUMBER:
+    return c->logits.number;
+  case LOGITS_ARGUMENT:
+    break;
+  }
+  return a->logits_scale;
+}
+
+static hd_status decode_all(const decoder *r) {
+  const reference_decode_args *a = r->args;
+  if (r->places == NULL || r->logits == NULL || r->values == NULL) return HD_OUT_OF_MEMORY;
+  for (int64_t seq = 0; seq < a->seqs; seq++) {
+    for (int64_t row = 0; row < a->rows; row++) {
+      for (int64_t head = 0; head < a->kv_heads; head++) {
+        const hd_status status = decode_group(r, seq, row, head);
+        if (status != HD_OK) return status;
+      }
+    }
+  }
+  return HD_OK;
+}
+
+hd_status reference_decode(const contract *c, const reference_decode_args *args, diags *problems) {
+  decoder r = {
+      .c = c,
+      .args = args,
+      .k = side_make(c, true, args->kv_heads, args->k_cache, args->k_scale),
+      .v = side_make(c, false, args->kv_heads, args->v_cache, args->v_scale),
+      .scale = logits_scale_of(c, args),
+      .problems = problems,
+  };
+  hd_status status = check_contract(c, problems);
+  if (status == HD_OK) status = check_lengths(c, args, problems, &r.most);
+  if (status != HD_OK) return status;
+  const size_t most = (size_t)r.most + 1;
+  const size_t widest = (size_t)(r.k.dim > r.v.dim ? r.k.dim : r.v.dim);
+  r.places = calloc(most, sizeof *r.places);
+  r.logits = calloc(most * (size_t)c->query.heads_per_kv, sizeof *r.logits);
+  r.values = calloc(widest, sizeof *r.values);
+  status = decode_all(&r);
+  free(r.places);
+  free(r.logits);
+  free(r.values);
+  return status;
+}
+
+/* Write */
+
+static float widen(dtype d, const void *bytes) {
+  return (float)dtype_decode(d, bytes);
+}
+
+/* Largest |x| that is not NaN. */
+static float largest_magnitude(const float *x, int64_t count) {
+  float amax = 0.0f;
+  for (int64_t i = 0; i < count; i++) {
+    if (fabsf(x[i]) > amax) amax = fabsf(x[i]);
+  }
+  return amax;
+}
+
+static float scale_for(const contract *c, const side *s, float amax) {
+  const float qmax = (float)(c->scale.writer.qmax > 0.0 ? c->scale.writer.qmax : dtype_max(s->dtype));
+  const float least = (float)c->scale.writer.amax_floor;
+  if (amax == 0.0f && c->scale.writer.zero_row == ZERO_ROW_VALUE) return (float)c->scale.writer.zero_value;
+  return (amax > least ? amax : least) / qmax;
+}
+
+/* The power of two at or above `value`, which is not NaN. */
+static double power_above(double value) {
+  if (value <= 0.0 || isinf(value)) return value;
+  const double below = ldexp(1.0, ilogb(value));
+  return below < value ? 2.0 * below : below;
+}
+
+static void store_scale(dtype d, float value, void *bytes) {
+  double rounded = (double)value;
+  if (d == DTYPE_E8M0) rounded = power_above(rounded);
+  if (d == DTYPE_FP16 && rounded >= 65504.0) rounded = 65504.0;
+  dtype_encode(d, rounded, bytes);
+}
+
+static void store_code(const side *s, float x, float scale, unsigned char *to) {
+  float q = x;
+  if (s->scaled) q = scale == 0.0f && !isnan(x) ? 0.0f : x / scale;
+  dtype_encode(s->dtype, (double)q, to);
+}
+
+/* How many elements of one token, [head, channel] in a row, share a scale that the writer works out; 0 when
+ * the scale is given or there is none. */
+static int64_t shared_elements(const contract *c, const side *s) {
+  switch (c->scale.granularity) {
+  case SCALE_TOKEN:
+    return s->heads * s->dim;
+  case SCALE_TOKEN_HEAD:
+    return s->dim;
+  case SCALE_GROUP:
+    return s->group;
+  case SCALE_NONE:
+  case SCALE_TENSOR:
+  case SCALE_HEAD:
+  case SCALE_PAGE_HEAD:
+    break;
+  }
+  return 0;
+}
+
+static void write_scales(const contract *c, const side *s, const float *x, place at) {
+  const int64_t share = shared_elements(c, s), all = s->heads * s->dim;
+  if (share == 0) return;
+  for (int64_t begin = 0; begin < all; begin += share) {
+    const float scale = scale_for(c, s, largest_magnitude(x + begin, share));
+    store_scale(s->scale_dtype, scale, scale_at(s, at.page, begin / s->dim, at.slot, begin % s->dim));
+  }
+}
+
+/* `from`: one token [head, channel] in the query dtype; `x`: the same in fp32. */
+static void write_token(const contract *c, const side *s, const unsigned char *from, float *x, place at) {
+  const int bytes = dtype_bytes(c->query.dtype);
+  for (int64_t i = 0; i < s->heads * s->dim; i++)
+    x[i] = widen(c->query.dtype, from + i * bytes);
+  write_scales(c, s, x, at);
+  for (int64_t i = 0; i < s->heads * s->dim; i++) {
+    const int64_t head = i / s->dim, channel = i % s->dim;
+    unsigned char *to = element_at(s, at.page, head, at.slot, channel);
+    if (!s->scaled && s->dtype == c->query.dtype) {
+      memcpy(to, from + i * bytes, (size_t)bytes);
+      continue;
+    }
+    const float scale =
+        s->scaled ? widen(s->scale_dtype, scale_at(s, at.page, head, at.slot, channel)) : 1.0f;
+    store_code(s, x[i], scale, to);
+  }
+}
+
+hd_status reference_write(const contract *c, const reference_write_args *args, diags *problems) {
+  const reference_write_args *a = args;
+  const side k = side_make(c, true, a->kv_heads, (reference_cache){a->k_cache, a->k_stride_b, a->k_stride_h},
+                           (reference_cache){a->k_scale, a->k_scale_stride_b, a->k_scale_stride_h});
+  const side v = side_make(c, false, a->kv_heads, (reference_cache){a->v_cache, a->v_stride_b, a->v_stride_h},
+                           (reference_cache){a->v_scale, a->v_scale_stride_b, a->v_scale_stride_h});
+  const hd_status status = check_contract(c, problems);
+  if (status != HD_OK) return status;
+  for (int64_t t = 0; t < a->tokens; t++) {
+    if (a->slot_mapping[t] >= a->pages * c->kv.page)
+      return invalid(problems, "reference.slot", "slot_mapping", "slot", a->slot_mapping[t],
+                     a->pages * c->kv.page);
+  }
+  const int widest = k.dim > v.dim ? k.dim : v.dim;
+  float *x = calloc((size_t)(a->kv_heads * widest) + 1, sizeof *x);
+  if (x == NULL) return HD_OUT_OF_MEMORY;
+  const int bytes = dtype_bytes(c->query.dtype);
+  for (int64_t t = 0; t < a->tokens; t++) {
+    if (a->slot_mapping[t] < 0) continue;
+    const place at = {a->slot_mapping[t] / c->kv.page, a->slot_mapping[t] % c->kv.page};
+    write_token(c, &k, (const unsigned char *)a->k + t * a->kv_heads * k.dim * bytes, x, at);
+    write_token(c, &v, (const unsigned char *)a->v + t * a->kv_heads * v.dim * bytes, x, at);
+  }
+  free(x);
+  return HD_OK;
+}
