@@ -150,7 +150,7 @@ setup_packages() {
 installed_hiprtc() {
   local folder library
   for folder in ${HEDDLE_ROCM:+"$HEDDLE_ROCM"} ${ROCM_PATH:+"$ROCM_PATH"} /opt/rocm /opt/rocm-* /usr; do
-    for library in "$folder"/lib/libhiprtc.so* "$folder"/lib64/libhiprtc.so* "$folder"/lib/x86_64-linux-gnu/libhiprtc.so*; do
+    for library in "$folder"/{lib,lib64,lib/x86_64-linux-gnu,usr/lib/x86_64-linux-gnu}/libhiprtc.so*; do
       if [ -e "$library" ]; then
         say "$library"
         return 0
