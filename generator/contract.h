@@ -1,5 +1,5 @@
-/* The contract: everything two programs must agree on to share a KV cache and to call a kernel. Field meanings:
- * docs/spec.md. A contract is plain data: copying the struct copies it. */
+/* The contract: everything two programs must agree on to share a KV cache and to call a kernel. Field
+ * meanings: docs/spec.md. A contract is plain data: copying the struct copies it. */
 #ifndef HEDDLE_CONTRACT_H
 #define HEDDLE_CONTRACT_H
 
@@ -7,21 +7,58 @@
 #include "dtype.h"
 #include "layout.h"
 
-enum { KERNEL_WRITE = 1, KERNEL_DECODE = 2 };
+/* Words of the spec language. X(enumerator, word) or X(enumerator, word, …); specs, canonical text and
+ * messages all take their spelling from here. */
+#define KERNEL_LIST(X)                                                                                       \
+  X(KERNEL_WRITE, "write", 1)                                                                                \
+  X(KERNEL_DECODE, "decode", 2)
+
+/* The axes are those that index the scale array (d counts groups). */
+#define GRANULARITY_LIST(X)                                                                                  \
+  X(SCALE_NONE, "none", 0)                                                                                   \
+  X(SCALE_TENSOR, "tensor", 0)                                                                               \
+  X(SCALE_HEAD, "head", 1 << AXIS_H)                                                                         \
+  X(SCALE_TOKEN, "token", 1 << AXIS_B | 1 << AXIS_S)                                                         \
+  X(SCALE_TOKEN_HEAD, "token_head", 1 << AXIS_B | 1 << AXIS_H | 1 << AXIS_S)                                 \
+  X(SCALE_PAGE_HEAD, "page_head", 1 << AXIS_B | 1 << AXIS_H)                                                 \
+  X(SCALE_GROUP, "group", 1 << AXIS_B | 1 << AXIS_H | 1 << AXIS_S | 1 << AXIS_D)
+
+#define SELECT_FORM_LIST(X)                                                                                  \
+  X(SELECT_TABLE, "table")                                                                                   \
+  X(SELECT_INDPTR, "indptr")                                                                                 \
+  X(SELECT_BLOCKS, "blocks")
+
+#define SELECT_PER_LIST(X)                                                                                   \
+  X(PER_SEQUENCE, "sequence")                                                                                \
+  X(PER_KV_HEAD, "kv_head")                                                                                  \
+  X(PER_ROW, "row")
+
+enum {
+#define X(name, word, bit) name = bit,
+  KERNEL_LIST(X)
+#undef X
+};
 
 typedef enum granularity {
-  SCALE_NONE,
-  SCALE_TENSOR,
-  SCALE_HEAD,
-  SCALE_TOKEN,
-  SCALE_TOKEN_HEAD,
-  SCALE_PAGE_HEAD,
-  SCALE_GROUP
+#define X(name, word, axes) name,
+  GRANULARITY_LIST(X)
+#undef X
 } granularity;
 
 typedef enum zero_row { ZERO_ROW_VALUE, ZERO_ROW_FLOOR } zero_row; /* FLOOR: floor / qmax is stored */
-typedef enum select_form { SELECT_TABLE, SELECT_INDPTR, SELECT_BLOCKS } select_form;
-typedef enum select_per { PER_SEQUENCE, PER_KV_HEAD, PER_ROW } select_per;
+
+typedef enum select_form {
+#define X(name, word) name,
+  SELECT_FORM_LIST(X)
+#undef X
+} select_form;
+
+typedef enum select_per {
+#define X(name, word) name,
+  SELECT_PER_LIST(X)
+#undef X
+} select_per;
+
 typedef enum logits_scale { LOGITS_ARGUMENT, LOGITS_RSQRT_D, LOGITS_NUMBER } logits_scale;
 
 typedef struct contract {
@@ -64,7 +101,7 @@ typedef struct contract {
   } mask;
   struct {
     logits_scale scale;
-    double number; /* LOGITS_NUMBER */
+    double number;  /* LOGITS_NUMBER */
     double softcap; /* 0 = none */
   } logits;
   struct {
@@ -73,15 +110,28 @@ typedef struct contract {
   } output;
 } contract;
 
-/* Canonical text: every field, defaults written out, fixed order, one spelling per value. */
+/* Numbers (amax_floor, zero_value, qmax, number, softcap) are fp32 values. Layouts stand as the spec has
+ * them, so that arrays keep the shape their owner gave them; the canonical text has them in fewest factors.
+ */
+
+/* Canonical text: every field that applies, defaults written out, fixed order, one spelling per value. It is
+ * itself a spec that means the same contract. */
 void contract_write(const contract *c, text *out);
 /* Lower-case hex SHA-256 of the canonical text, NUL-terminated. HD_OUT_OF_MEMORY is the only failure. */
 hd_status contract_key(const contract *c, char out_hex[65]);
-/* The contract with fp8_e4m3 (and with it qmax: dialect) resolved to `dialect`. */
+/* The contract with fp8_e4m3 resolved to `dialect`, and with it `qmax: dialect` to its number where K and V
+ * agree on one. */
 contract contract_resolve(const contract *c, dtype dialect);
-/* Appends "field: a → b" lines (one a field) for fields that differ; returns how many do. */
+/* Appends "field: a → b" lines (one a field) for fields that differ; a field that does not apply on one side
+ * reads
+ * "(absent)". Returns how many differ. */
 size_t contract_diff(const contract *a, const contract *b, text *out);
-/* Number of scale elements per (page, head, slot): helper for readers. Whether axis `a` indexes the scales. */
-unsigned contract_scale_axes(granularity g); /* mask of 1 << axis */
+
+/* Which axes index the scale array: mask of 1 << axis; d counts groups. 0 for none and tensor. */
+unsigned contract_scale_axes(granularity g);
+/* Whether the writer works the scale out of the row it stores (token, token_head, group). Otherwise it is
+ * given the scale, or there is none, and the writer's rule does not apply. */
+bool contract_writer_scales(granularity g);
+const char *granularity_name(granularity g);
 
 #endif

@@ -1,0 +1,444 @@
+#include "spec.h"
+#include "spec_field.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(member) offsetof(spec, contract.member)
+#define DTYPE(name) (1u << DTYPE_##name)
+#define WITH(name) (1u << SCALE_##name)
+
+enum {
+  CACHE_DTYPES = DTYPE(BF16) | DTYPE(FP16) | DTYPE(FP8_E4M3FN) | DTYPE(FP8_E4M3FNUZ) | DTYPE(FP8_E5M2) |
+                 DTYPE(INT8) | DTYPE(FP8_E4M3),
+  WITH_SCALES = WITH(TENSOR) | WITH(HEAD) | WITH(TOKEN) | WITH(TOKEN_HEAD) | WITH(PAGE_HEAD) | WITH(GROUP),
+  WITH_LAYOUT = WITH_SCALES & ~WITH(TENSOR),
+  WITH_RULE = WITH(TOKEN) | WITH(TOKEN_HEAD) | WITH(GROUP) /* contract_writer_scales */
+};
+
+static const spec_word kernel_words[] = {
+#define X(name, word, bit) {word, bit},
+    KERNEL_LIST(X)
+#undef X
+        {NULL, 0}};
+static const spec_word granularity_words[] = {
+#define X(name, word, axes) {word, name},
+    GRANULARITY_LIST(X)
+#undef X
+        {NULL, 0}};
+#define X(name, word) {word, name},
+static const spec_word form_words[] = {SELECT_FORM_LIST(X){NULL, 0}};
+static const spec_word per_words[] = {SELECT_PER_LIST(X){NULL, 0}};
+#undef X
+static const spec_word stride_words[] = {{"free", 0}, {"packed", 1}, {NULL, 0}};
+static const spec_word boolean_words[] = {{"true", 1}, {"false", 0}, {NULL, 0}};
+static const spec_word sink_words[] = {{"none", 0}, {"per_head", 1}, {NULL, 0}};
+static const spec_word none_words[] = {{"none", 0}, {NULL, 0}};
+static const spec_word auto_words[] = {{"auto", 0}, {NULL, 0}};
+static const spec_word dialect_words[] = {{"dialect", 0}, {NULL, 0}};
+static const spec_word zero_row_words[] = {
+    {"floor", ZERO_ROW_FLOOR}, {"floor/qmax", ZERO_ROW_FLOOR}, {NULL, 0}};
+static const spec_word logits_words[] = {
+    {"argument", LOGITS_ARGUMENT}, {"rsqrt_d", LOGITS_RSQRT_D}, {NULL, 0}};
+
+static spec_parse_value parse_granularity;
+
+static bool derive_kernels(spec_reader *r, const spec_field *f) {
+  (void)f;
+  r->spec.contract.kernels = KERNEL_WRITE | KERNEL_DECODE;
+  return true;
+}
+
+static bool derive_output_dtype(spec_reader *r, const spec_field *f) {
+  (void)f;
+  r->spec.contract.output.dtype = r->spec.contract.query.dtype;
+  return true;
+}
+
+/* The language, in the order in which fields are read: a row may rely on those above it. docs/spec.md says
+ * what each means. */
+static const spec_field fields[] = {
+    {.path = "heddle", .parse = spec_parse_version},
+    {"name", spec_parse_name, .fallback = "unnamed"},
+    {"about", spec_parse_about, .fallback = ""},
+    {"kernels", spec_parse_kernels, .derive = derive_kernels, .words = kernel_words},
+
+    {.path = "query"},
+    {"query.dtype", spec_parse_dtype, .fallback = "bf16", .offset = AT(query.dtype),
+     .dtypes = DTYPE(BF16) | DTYPE(FP16)},
+    {"query.heads_per_kv", spec_parse_integer, .offset = AT(query.heads_per_kv), .low = 1, .high = 64},
+    {"query.rows", spec_parse_integer, .fallback = "1", .offset = AT(query.rows), .low = 1, .high = 8},
+
+    {"head_dim", spec_parse_integer_pair, .offset = AT(head_dim.qk), .offset2 = AT(head_dim.v), .low = 1,
+     .high = 4096, .halves = {"qk", "v"}},
+
+    {.path = "kv"},
+    {"kv.dtype", spec_parse_dtype_pair, .offset = AT(kv.k_dtype), .offset2 = AT(kv.v_dtype),
+     .dtypes = CACHE_DTYPES, .halves = {"k", "v"}},
+    {"kv.page", spec_parse_integer, .offset = AT(kv.page), .low = 1, .high = 1 << 20},
+    {"kv.k", spec_parse_k, .offset = AT(kv.k)},
+    {"kv.v", spec_parse_v, .offset = AT(kv.v)},
+    {"kv.strides", spec_parse_flag, .fallback = "free", .offset = AT(kv.packed), .words = stride_words},
+
+    {"scale", .fallback = "none"},
+    {"scale.granularity", parse_granularity, .offset = AT(scale.granularity), .words = granularity_words},
+    {"scale.group", spec_parse_integer_pair, .offset = AT(scale.group_k), .offset2 = AT(scale.group_v),
+     .low = 1, .high = 4096, .halves = {"k", "v"}, .granularities = WITH(GROUP)},
+    {"scale.dtype", spec_parse_dtype, .fallback = "fp32", .offset = AT(scale.dtype),
+     .dtypes = DTYPE(FP32) | DTYPE(FP16) | DTYPE(E8M0), .granularities = WITH_SCALES},
+    {"scale.k", spec_parse_scale_k, .derive = spec_default_scale_layout, .offset = AT(scale.k),
+     .granularities = WITH_LAYOUT},
+    {"scale.v", spec_parse_scale_v, .derive = spec_default_scale_layout, .offset = AT(scale.v),
+     .granularities = WITH_LAYOUT},
+    {"scale.writer", .fallback = "", .granularities = WITH_RULE},
+    {"scale.writer.amax_floor", spec_parse_number, .fallback = "0", .offset = AT(scale.writer.amax_floor),
+     .granularities = WITH_RULE},
+    {"scale.writer.zero_row", spec_parse_number, .fallback = "1.0", .offset = AT(scale.writer.zero_value),
+     .offset2 = AT(scale.writer.zero_row), .words = zero_row_words, .number_kind = ZERO_ROW_VALUE,
+     .granularities = WITH_RULE},
+    {"scale.writer.qmax", spec_parse_number, .fallback = "dialect", .offset = AT(scale.writer.qmax),
+     .words = dialect_words, .positive = true, .granularities = WITH_RULE},
+
+    {"select", .fallback = ""},
+    {"select.form", spec_parse_word, .fallback = "table", .offset = AT(select.form), .words = form_words},
+    {"select.index", spec_parse_dtype, .fallback = "int32", .offset = AT(select.index),
+     .dtypes = DTYPE(INT32) | DTYPE(INT64)},
+    {"select.per", spec_parse_word, .fallback = "sequence", .offset = AT(select.per), .words = per_words},
+
+    {"mask", .fallback = ""},
+    {"mask.causal", spec_parse_flag, .fallback = "true", .offset = AT(mask.causal), .words = boolean_words},
+    {"mask.window", spec_parse_integer, .fallback = "none", .offset = AT(mask.window), .words = none_words,
+     .low = 1, .high = 1 << 28},
+    {"mask.sinks", spec_parse_flag, .fallback = "none", .offset = AT(mask.sinks), .words = sink_words},
+
+    {"logits", .fallback = ""},
+    {"logits.scale", spec_parse_number, .fallback = "argument", .offset = AT(logits.number),
+     .offset2 = AT(logits.scale), .words = logits_words, .positive = true, .number_kind = LOGITS_NUMBER},
+    {"logits.softcap", spec_parse_number, .fallback = "none", .offset = AT(logits.softcap),
+     .words = none_words, .positive = true},
+
+    {"output", .fallback = ""},
+    {"output.dtype", spec_parse_dtype, .derive = derive_output_dtype, .offset = AT(output.dtype),
+     .dtypes = DTYPE(BF16) | DTYPE(FP16) | DTYPE(FP32)},
+    {"output.lse", spec_parse_flag, .fallback = "false", .offset = AT(output.lse), .words = boolean_words},
+
+    {"split", .fallback = ""},
+    {"split.factors", spec_parse_integers, .fallback = "auto", .offset = offsetof(spec, split_factors),
+     .words = auto_words, .low = 1, .high = 1024},
+    {"targets", spec_parse_targets, .fallback = ""},
+    {"tune", .fallback = ""},
+    {"tune.waves", spec_parse_integers, .fallback = "auto", .offset = offsetof(spec, tune_waves),
+     .words = auto_words, .low = 1, .high = 32},
+    {"tune.tile", spec_parse_integers, .fallback = "auto", .offset = offsetof(spec, tune_tile),
+     .words = auto_words, .low = 1, .high = 4096},
+    {"tune.stages", spec_parse_integers, .fallback = "auto", .offset = offsetof(spec, tune_stages),
+     .words = auto_words, .low = 1, .high = 16},
+};
+
+enum { FIELD_COUNT = sizeof fields / sizeof *fields };
+_Static_assert((int)FIELD_COUNT <= (int)SPEC_MAX_FIELDS, "a spec has room for the place of every field");
+
+static int find_field(const char *path) {
+  for (int i = 0; i < FIELD_COUNT; i++)
+    if (strcmp(fields[i].path, path) == 0) return i;
+  return -1;
+}
+
+/* Bytes of the section's part of a path, with the dot: "scale.writer." of "scale.writer.qmax", 0 at the top.
+ */
+static size_t section_length(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot ? (size_t)(dot - path) + 1 : 0;
+}
+
+/* Whether `path` is a direct child of the section whose path, with a dot, is `section` ("" is the whole
+ * file). */
+static bool is_child(const char *path, const char *section) {
+  size_t length = section_length(path);
+  return length == strlen(section) && strncmp(path, section, length) == 0;
+}
+
+static const spec_field *parent_of(const spec_field *f) {
+  size_t length = section_length(f->path);
+  for (int i = 0; length && i < FIELD_COUNT; i++)
+    if (strlen(fields[i].path) == length - 1 && strncmp(fields[i].path, f->path, length - 1) == 0)
+      return &fields[i];
+  return NULL;
+}
+
+static bool is_ok(const spec_reader *r, const char *path) {
+  return r->ok[find_field(path)];
+}
+
+/* ---- from tree to rows ---- */
+
+/* "unknown field "kv.pages", allowed in kv: dtype, page, …; did you mean "page"?" A field that lives in
+ * another section is named with its path. */
+static void reject_key(spec_reader *r, const spec_node *key, const char *section) {
+  text allowed;
+  text_init(&allowed);
+  spec_guess near = {.found = key->text}, elsewhere = {.found = key->text};
+  const char *separator = "", *other = NULL;
+  for (int i = 0; i < FIELD_COUNT; i++) {
+    const char *name = fields[i].path + section_length(fields[i].path);
+    if (is_child(fields[i].path, section)) {
+      text_addf(&allowed, "%s%s", separator, name);
+      separator = ", ";
+      spec_guess_offer(&near, name);
+    } else if (!other && strcmp(name, key->text) == 0) {
+      other = fields[i].path;
+    }
+  }
+  if (!near.best && other) elsewhere = (spec_guess){.found = key->text, .best = other};
+  spec_guess_add(near.best ? &near : &elsewhere, &allowed);
+  char found[SPEC_FOUND_BYTES];
+  const char *where = section[0] ? section : "a spec.";
+  spec_reject(r, "spec.unknown-key", NULL, key, "unknown field %s, allowed in %.*s: %s",
+              spec_found(key, found), (int)strlen(where) - 1, where, text_string(&allowed));
+  text_finish(&allowed);
+}
+
+/* Notes key and value of every field below `map` with its row. */
+static void collect(spec_reader *r, const spec_node *map, const char *section) {
+  for (int i = 0; i < map->count; i++) {
+    const spec_node *key = map->pairs[i].key, *value = map->pairs[i].value;
+    char path[80];
+    int row = -1;
+    if (snprintf(path, sizeof path, "%s%s", section, key->text) < (int)sizeof path) row = find_field(path);
+    if (row < 0 || !is_child(fields[row].path, section)) { /* a key with a dot in it is no path */
+      reject_key(r, key, section);
+      continue;
+    }
+    const spec_field *f = &fields[row];
+    char found[SPEC_FOUND_BYTES];
+    r->keys[row] = key;
+    r->nodes[row] = value;
+    if (f->parse) continue;
+    if (value->kind == NODE_MAP) {
+      strcat(path, "."); /* paths of the table are shorter than the buffer by far */
+      collect(r, value, path);
+    } else if (f->fallback && f->fallback[0] && value->kind == NODE_SCALAR &&
+               strcmp(value->text, f->fallback) == 0) {
+      r->nodes[row] = NULL; /* `scale: none` says the same as nothing */
+    } else {
+      spec_reject(r, "spec.type", f, value, "%s is %s, expected a mapping", f->path,
+                  spec_found(value, found));
+    }
+  }
+}
+
+/* A name, or {group: …}, which is granularity and group in one. */
+static bool parse_granularity(spec_reader *r, const spec_field *f, const spec_node *node) {
+  if (node->kind != NODE_MAP) return spec_parse_word(r, f, node);
+  int group = find_field("scale.group");
+  if (node->count != 1 || strcmp(node->pairs[0].key->text, "group") != 0)
+    return spec_reject(r, "spec.type", f, node, "%s is a mapping, allowed: a name, or {group: {k: N, v: N}}",
+                       f->path);
+  if (r->nodes[group])
+    return spec_reject(r, "spec.conflict", f, node, "the group is given here and in scale.group");
+  r->nodes[group] = node->pairs[0].value;
+  r->keys[group] = node->pairs[0].key;
+  r->spec.contract.scale.granularity = SCALE_GROUP;
+  return true;
+}
+
+static bool has_meaning(const spec_reader *r, const spec_field *f) {
+  return !f->granularities || f->granularities & 1u << r->spec.contract.scale.granularity;
+}
+
+static bool reject_meaningless(spec_reader *r, const spec_field *f, const spec_node *key) {
+  text with;
+  text_init(&with);
+  const char *separator = "";
+  for (const spec_word *w = granularity_words; w->word; w++) {
+    if (!(f->granularities & 1u << w->value)) continue;
+    text_addf(&with, "%s%s", separator, w->word);
+    separator = ", ";
+  }
+  spec_reject(r, "spec.conflict", f, key, "%s has no meaning with granularity %s, allowed with: %s", f->path,
+              granularity_name(r->spec.contract.scale.granularity), text_string(&with));
+  text_finish(&with);
+  return false;
+}
+
+/* A field that the file leaves out: its default, or an error at the section that lacks it. */
+static bool read_default(spec_reader *r, const spec_field *f, const spec_node *root) {
+  if (f->derive) return f->derive(r, f);
+  if (f->fallback) {
+    spec_node value = {.kind = NODE_SCALAR, .text = f->fallback};
+    return !f->parse || !f->fallback[0] || f->parse(r, f, &value);
+  }
+  const spec_field *parent = parent_of(f);
+  const spec_node *section = root;
+  if (parent) {
+    ptrdiff_t row = parent - fields;
+    if (!r->nodes[row] || r->nodes[row]->kind != NODE_MAP) return parent->fallback != NULL && !r->nodes[row];
+    section = r->keys[row];
+  }
+  return spec_reject(r, "spec.missing", f, section, "%s is missing", f->path);
+}
+
+/* True when the spec then has the field's value. */
+static bool read_field(spec_reader *r, const spec_field *f, const spec_node *root) {
+  ptrdiff_t row = f - fields;
+  if (f->granularities && !is_ok(r, "scale.granularity")) return false; /* its error is enough */
+  if (!has_meaning(r, f)) {
+    const spec_field *parent = parent_of(f);
+    bool said = parent && !has_meaning(r, parent); /* of the whole section */
+    return !r->nodes[row] || said || reject_meaningless(r, f, r->keys[row]);
+  }
+  if (!r->nodes[row]) return read_default(r, f, root);
+  return !f->parse || f->parse(r, f, r->nodes[row]);
+}
+
+/* ---- what fields must be to each other ---- */
+
+static bool takes_scales(dtype d) {
+  return dtype_bytes(d) == 1; /* wider formats store values themselves */
+}
+
+static void check_scaled_cache(spec_reader *r) {
+  const contract *c = &r->spec.contract;
+  if (c->scale.granularity == SCALE_NONE || !is_ok(r, "kv.dtype")) return;
+  bool k = takes_scales(c->kv.k_dtype), v = takes_scales(c->kv.v_dtype);
+  if (k && v) return;
+  int row = find_field("scale");
+  spec_reject(r, "spec.conflict", &fields[row], r->keys[row],
+              "scale is given, but a %s cache has none, allowed: fp8 and int8 caches, or no scale",
+              dtype_name(k ? c->kv.v_dtype : c->kv.k_dtype));
+}
+
+static void check_scale_dtype(spec_reader *r) {
+  const contract *c = &r->spec.contract;
+  int row = find_field("scale.dtype");
+  if (!is_ok(r, "scale.dtype") || c->scale.dtype != DTYPE_E8M0 || c->scale.granularity == SCALE_GROUP) return;
+  spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
+              "scale.dtype is e8m0 with granularity %s, allowed: fp32, fp16; e8m0 with group only",
+              granularity_name(c->scale.granularity));
+}
+
+static void check_group(spec_reader *r) {
+  const contract *c = &r->spec.contract;
+  int row = find_field("scale.group");
+  if (c->scale.granularity != SCALE_GROUP || !is_ok(r, "scale.group") || !is_ok(r, "head_dim")) return;
+  const struct {
+    const char *half;
+    int group, channels;
+  } halves[] = {{"k", c->scale.group_k, c->head_dim.qk}, {"v", c->scale.group_v, c->head_dim.v}};
+  for (int i = 0; i < 2; i++)
+    if (halves[i].channels % halves[i].group != 0)
+      spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
+                  "scale.group.%s is %d, allowed: what divides the head_dim of %s, %d", halves[i].half,
+                  halves[i].group, halves[i].half, halves[i].channels);
+}
+
+/* The largest code must be one that the cache's format has; of fp8_e4m3, that both dialects have. */
+static void check_qmax(spec_reader *r) {
+  const contract *c = &r->spec.contract;
+  int row = find_field("scale.writer.qmax");
+  if (!r->nodes[row] || !is_ok(r, "scale.writer.qmax") || !is_ok(r, "kv.dtype")) return;
+  const dtype dtypes[] = {c->kv.k_dtype, c->kv.v_dtype};
+  for (int i = 0; i < 2; i++) {
+    double most = dtype_max(dtypes[i] == DTYPE_FP8_E4M3 ? DTYPE_FP8_E4M3FNUZ : dtypes[i]);
+    if (c->scale.writer.qmax <= most) continue;
+    spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
+                "%s is %s, but %s ends at %.0f%s, allowed: dialect, or a number up to that", fields[row].path,
+                r->nodes[row]->text, dtype_name(dtypes[i]), most,
+                dtypes[i] == DTYPE_FP8_E4M3 ? " in one of its dialects" : "");
+    return;
+  }
+}
+
+/* What is stored for an all-zero row is a scale: rounded to what its format holds. */
+static void check_zero_row(spec_reader *r) {
+  contract *c = &r->spec.contract;
+  int row = find_field("scale.writer.zero_row");
+  if (!has_meaning(r, &fields[row]) || !is_ok(r, "scale.dtype") || !is_ok(r, fields[row].path)) return;
+  if (c->scale.writer.zero_row != ZERO_ROW_VALUE) return;
+  unsigned char stored[4];
+  dtype_encode(c->scale.dtype, c->scale.writer.zero_value, stored);
+  double rounded = dtype_decode(c->scale.dtype, stored);
+  bool lost = isinf(rounded) || (c->scale.writer.zero_value == 0) != (rounded == 0);
+  if (lost)
+    spec_reject(r, "spec.conflict", &fields[row],
+                r->nodes[row] ? r->nodes[row] : r->keys[find_field("scale")],
+                "%s is not a number that %s holds", fields[row].path, dtype_name(c->scale.dtype));
+  else
+    c->scale.writer.zero_value = rounded;
+}
+
+static void (*const checks[])(spec_reader *r) = {check_scaled_cache, check_scale_dtype, check_group,
+                                                 check_qmax, check_zero_row};
+
+/* ---- the whole ---- */
+
+static void note_places(spec_reader *r) {
+  spec *s = &r->spec;
+  for (int row = 0; row < FIELD_COUNT; row++) {
+    const spec_node *at = fields[row].parse ? r->nodes[row] : r->keys[row];
+    if (!at) continue;
+    spec_place *p = &s->places[s->place_count++];
+    snprintf(p->field, sizeof p->field, "%s", fields[row].path);
+    p->line = at->line;
+    p->column = at->column;
+  }
+}
+
+static void read_spec(spec_reader *r, const spec_node *root) {
+  int version = find_field("heddle");
+  for (int i = 0; i < root->count; i++)
+    if (strcmp(root->pairs[i].key->text, "heddle") == 0) r->nodes[version] = root->pairs[i].value;
+  r->ok[version] = read_field(r, &fields[version], root);
+  if (r->nodes[version] && !r->ok[version]) return; /* another language: nothing else can be judged */
+  collect(r, root, "");
+  for (int row = version + 1; row < FIELD_COUNT; row++)
+    r->ok[row] = read_field(r, &fields[row], root);
+  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+    checks[i](r);
+  note_places(r);
+}
+
+hd_status spec_parse(const char *yaml, size_t length, spec *out_spec, diags *problems) {
+  spec_tree tree;
+  size_t before = diags_errors(problems);
+  hd_status status = spec_tree_parse(yaml, length, &tree, problems);
+  if (status != HD_OK) return problems->failed ? HD_OUT_OF_MEMORY : status;
+  spec_reader *r = calloc(1, sizeof *r);
+  if (!r) {
+    spec_tree_finish(&tree);
+    return HD_OUT_OF_MEMORY;
+  }
+  r->problems = problems;
+  read_spec(r, tree.root);
+  spec_tree_finish(&tree);
+  status = problems->failed ? HD_OUT_OF_MEMORY : r->status;
+  if (status == HD_OK && diags_errors(problems) > before) status = HD_DECLINED;
+  if (status == HD_OK)
+    *out_spec = r->spec;
+  else
+    spec_finish(&r->spec);
+  free(r);
+  return status;
+}
+
+void spec_finish(spec *s) {
+  free(s->about);
+  s->about = NULL;
+}
+
+bool spec_find_place(const spec *s, const char *field, int *out_line, int *out_column) {
+  /* The field itself, else what it is in: "kv.page", then "kv". */
+  for (size_t length = strlen(field); length > 0;) {
+    for (int i = 0; i < s->place_count; i++) {
+      const spec_place *p = &s->places[i];
+      if (strlen(p->field) != length || strncmp(p->field, field, length) != 0) continue;
+      *out_line = p->line;
+      *out_column = p->column;
+      return true;
+    }
+    while (length > 0 && field[--length] != '.') {
+    }
+  }
+  return false;
+}

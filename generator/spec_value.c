@@ -1,0 +1,491 @@
+#include "spec_field.h"
+#include "target.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(granularity) == sizeof(int) && sizeof(dtype) == sizeof(int),
+               "words are stored through int");
+
+static void *place_at(spec_reader *r, size_t offset) {
+  return (char *)&r->spec + offset;
+}
+
+static void store_int(spec_reader *r, size_t offset, int value) {
+  memcpy(place_at(r, offset), &value, sizeof value);
+}
+
+static bool is_empty(const spec_node *node) {
+  return node->kind == NODE_SCALAR && !node->quoted && node->text[0] == '\0';
+}
+
+const char *spec_found(const spec_node *node, char buffer[SPEC_FOUND_BYTES]) {
+  if (node->kind != NODE_SCALAR || is_empty(node)) {
+    snprintf(buffer, SPEC_FOUND_BYTES, "%s",
+             node->kind == NODE_LIST  ? "a list"
+             : node->kind == NODE_MAP ? "a mapping"
+                                      : "nothing");
+    return buffer;
+  }
+  size_t length = strlen(node->text), most = SPEC_FOUND_BYTES - sizeof "\"...\"";
+  bool cut = length > most;
+  if (cut) length = most;
+  while (cut && length > 0 && ((unsigned char)node->text[length] & 0xc0) == 0x80)
+    length--; /* not inside a character */
+  snprintf(buffer, SPEC_FOUND_BYTES, "\"%.*s%s\"", (int)length, node->text, cut ? "..." : "");
+  return buffer;
+}
+
+bool spec_reject(spec_reader *r, const char *code, const spec_field *f, const spec_node *node,
+                 const char *format, ...) {
+  if (r->status == HD_OK) r->status = HD_DECLINED;
+  size_t errors = diags_errors(r->problems);
+  if (errors > SPEC_MAX_ERRORS) return false;
+  if (errors == SPEC_MAX_ERRORS) {
+    diags_addf(r->problems, DIAG_ERROR, "spec.size", NULL, node->line, node->column,
+               "more than %d errors: the rest is left out", SPEC_MAX_ERRORS);
+    return false;
+  }
+  text message;
+  text_init(&message);
+  va_list args;
+  va_start(args, format);
+  text_vaddf(&message, format, args);
+  va_end(args);
+  if (message.failed) r->status = HD_OUT_OF_MEMORY;
+  diags_addf(r->problems, DIAG_ERROR, code, f ? f->path : NULL, node->line, node->column, "%s",
+             text_string(&message));
+  text_finish(&message);
+  return false;
+}
+
+void spec_guess_offer(spec_guess *g, const char *candidate) {
+  size_t length = strlen(g->found), distance = text_distance(g->found, candidate);
+  bool near = distance <= 1 + length / 4 && distance < length;
+  bool part = length >= 2 && (strstr(candidate, g->found) || (candidate[0] && strstr(g->found, candidate)));
+  if (!near && !part) return;
+  if (!g->best || distance < g->distance) {
+    g->best = candidate;
+    g->distance = distance;
+  }
+}
+
+void spec_guess_add(const spec_guess *g, text *out) {
+  if (g->best) text_addf(out, "; did you mean \"%s\"?", g->best);
+}
+
+/* "PATH is FOUND, allowed: ALLOWED", with the nearest word for a wrong one. Takes `allowed`. */
+static bool reject_value(spec_reader *r, const spec_field *f, const spec_node *node, text *allowed,
+                         const spec_guess *guess) {
+  char found[SPEC_FOUND_BYTES];
+  if (guess) spec_guess_add(guess, allowed);
+  spec_reject(r, "spec.value", f, node, "%s is %s, allowed: %s", f->path, spec_found(node, found),
+              text_string(allowed));
+  text_finish(allowed);
+  return false;
+}
+
+static bool reject_type(spec_reader *r, const spec_field *f, const spec_node *node, const char *expected) {
+  char found[SPEC_FOUND_BYTES];
+  return spec_reject(r, "spec.type", f, node, "%s is %s, expected %s", f->path, spec_found(node, found),
+                     expected);
+}
+
+/* ---- words ---- */
+
+static void add_words(text *out, const spec_word *words) {
+  for (int i = 0; words[i].word; i++)
+    text_addf(out, "%s%s", i ? ", " : "", words[i].word);
+}
+
+static const spec_word *find_word(const spec_field *f, const spec_node *node) {
+  if (node->kind != NODE_SCALAR || !f->words) return NULL;
+  for (const spec_word *w = f->words; w->word; w++)
+    if (strcmp(w->word, node->text) == 0) return w;
+  return NULL;
+}
+
+static bool reject_word(spec_reader *r, const spec_field *f, const spec_node *node) {
+  text allowed;
+  text_init(&allowed);
+  add_words(&allowed, f->words);
+  spec_guess guess = {.found = node->kind == NODE_SCALAR ? node->text : ""};
+  for (const spec_word *w = f->words; w->word; w++)
+    spec_guess_offer(&guess, w->word);
+  return reject_value(r, f, node, &allowed, &guess);
+}
+
+bool spec_parse_word(spec_reader *r, const spec_field *f, const spec_node *node) {
+  const spec_word *w = find_word(f, node);
+  if (!w) return reject_word(r, f, node);
+  store_int(r, f->offset, w->value);
+  return true;
+}
+
+/* A two-valued field, stored as bool. */
+bool spec_parse_flag(spec_reader *r, const spec_field *f, const spec_node *node) {
+  const spec_word *w = find_word(f, node);
+  if (!w) return reject_word(r, f, node);
+  *(bool *)place_at(r, f->offset) = w->value != 0;
+  return true;
+}
+
+static bool read_dtype(spec_reader *r, const spec_field *f, const spec_node *node, dtype *out_dtype) {
+  dtype d;
+  if (node->kind == NODE_SCALAR && dtype_parse(node->text, &d) && f->dtypes & 1u << d) {
+    *out_dtype = d;
+    return true;
+  }
+  text allowed;
+  text_init(&allowed);
+  spec_guess guess = {.found = node->kind == NODE_SCALAR ? node->text : ""};
+  const char *separator = "";
+  for (int i = 0; i < DTYPE_COUNT; i++) {
+    if (!(f->dtypes & 1u << i)) continue;
+    text_addf(&allowed, "%s%s", separator, dtype_name((dtype)i));
+    spec_guess_offer(&guess, dtype_name((dtype)i));
+    separator = ", ";
+  }
+  return reject_value(r, f, node, &allowed, &guess);
+}
+
+bool spec_parse_dtype(spec_reader *r, const spec_field *f, const spec_node *node) {
+  dtype d;
+  if (!read_dtype(r, f, node, &d)) return false;
+  store_int(r, f->offset, (int)d);
+  return true;
+}
+
+/* The two halves of a mapping such as {qk: 192, v: 128}: both, and nothing else. */
+static bool find_halves(spec_reader *r, const spec_field *f, const spec_node *node,
+                        const spec_node *out_halves[2]) {
+  const spec_node *halves[2] = {NULL, NULL};
+  bool ok = true;
+  for (int i = 0; i < node->count; i++) {
+    const spec_node *key = node->pairs[i].key;
+    int half = strcmp(key->text, f->halves[0]) == 0 ? 0 : strcmp(key->text, f->halves[1]) == 0 ? 1 : -1;
+    char found[SPEC_FOUND_BYTES];
+    if (half < 0)
+      ok = spec_reject(r, "spec.unknown-key", f, key, "%s has no %s, allowed: %s, %s", f->path,
+                       spec_found(key, found), f->halves[0], f->halves[1]);
+    else
+      halves[half] = node->pairs[i].value;
+  }
+  for (int half = 0; half < 2; half++)
+    if (!halves[half])
+      ok = spec_reject(r, "spec.missing", f, node, "%s.%s is missing", f->path, f->halves[half]);
+  if (!ok) return false;
+  out_halves[0] = halves[0];
+  out_halves[1] = halves[1];
+  return true;
+}
+
+bool spec_parse_dtype_pair(spec_reader *r, const spec_field *f, const spec_node *node) {
+  const spec_node *halves[2] = {node, node};
+  if (node->kind == NODE_MAP && !find_halves(r, f, node, halves)) return false;
+  dtype first, second;
+  if (!read_dtype(r, f, halves[0], &first)) return false;
+  second = first;
+  if (node->kind == NODE_MAP && !read_dtype(r, f, halves[1], &second)) return false;
+  store_int(r, f->offset, (int)first);
+  store_int(r, f->offset2, (int)second);
+  return true;
+}
+
+/* ---- numbers ---- */
+
+static bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/* Decimal digits with no sign, no leading zero (010 is 8 to some YAML readers and 10 to others), below 10^9.
+ */
+static bool read_whole(const spec_node *node, int *out_value) {
+  if (node->kind != NODE_SCALAR || node->quoted) return false;
+  const char *s = node->text;
+  size_t length = strlen(s);
+  if (length == 0 || length > 9 || (s[0] == '0' && length > 1)) return false;
+  int value = 0;
+  for (; *s; s++) {
+    if (!is_digit(*s)) return false;
+    value = value * 10 + (*s - '0');
+  }
+  *out_value = value;
+  return true;
+}
+
+static bool read_integer(spec_reader *r, const spec_field *f, const spec_node *node, int *out_value) {
+  const spec_word *w = find_word(f, node);
+  int value = 0;
+  if (w || (read_whole(node, &value) && value >= f->low && value <= f->high)) {
+    *out_value = w ? w->value : value;
+    return true;
+  }
+  text allowed;
+  text_init(&allowed);
+  if (f->words) {
+    add_words(&allowed, f->words);
+    text_add(&allowed, ", or ");
+  }
+  text_addf(&allowed, "a whole number from %.0f to %.0f", f->low, f->high);
+  if (node->kind == NODE_SCALAR && node->quoted) text_add(&allowed, ", without quotes");
+  return reject_value(r, f, node, &allowed, NULL);
+}
+
+bool spec_parse_integer(spec_reader *r, const spec_field *f, const spec_node *node) {
+  int value;
+  if (!read_integer(r, f, node, &value)) return false;
+  store_int(r, f->offset, value);
+  return true;
+}
+
+bool spec_parse_integer_pair(spec_reader *r, const spec_field *f, const spec_node *node) {
+  const spec_node *halves[2] = {node, node};
+  if (node->kind == NODE_MAP && !find_halves(r, f, node, halves)) return false;
+  int first, second;
+  if (!read_integer(r, f, halves[0], &first)) return false;
+  second = first;
+  if (node->kind == NODE_MAP && !read_integer(r, f, halves[1], &second)) return false;
+  store_int(r, f->offset, first);
+  store_int(r, f->offset2, second);
+  return true;
+}
+
+/* auto, or a list of distinct whole numbers. */
+bool spec_parse_integers(spec_reader *r, const spec_field *f, const spec_node *node) {
+  spec_ints list = {0};
+  if (!find_word(f, node)) {
+    if (node->kind != NODE_LIST || node->count == 0)
+      return reject_type(r, f, node, "auto or a list of whole numbers");
+    if (node->count > SPEC_MAX_LIST)
+      return spec_reject(r, "spec.value", f, node, "%s has %d entries, allowed: at most %d", f->path,
+                         node->count, SPEC_MAX_LIST);
+    spec_field entry = *f;
+    entry.words = NULL;
+    for (int i = 0; i < node->count; i++) {
+      int value;
+      if (!read_integer(r, &entry, node->items[i], &value)) return false;
+      for (int j = 0; j < i; j++)
+        if (list.values[j] == value)
+          return spec_reject(r, "spec.value", f, node->items[i], "%s has %d twice", f->path, value);
+      list.values[list.count++] = value;
+    }
+  }
+  memcpy(place_at(r, f->offset), &list, sizeof list);
+  return true;
+}
+
+/* [+-] digits with at most one point, then an exponent. */
+static bool is_number(const char *s) {
+  if (*s == '-' || *s == '+') s++;
+  int digits = 0;
+  for (; is_digit(*s); s++)
+    digits++;
+  if (*s == '.')
+    for (s++; is_digit(*s); s++)
+      digits++;
+  if (digits == 0) return false;
+  if (*s == 'e' || *s == 'E') {
+    s++;
+    if (*s == '-' || *s == '+') s++;
+    if (!is_digit(*s)) return false;
+    while (is_digit(*s))
+      s++;
+  }
+  return *s == '\0';
+}
+
+/* strtod reads the point of the process's locale; a spec has a full stop. */
+static double read_decimal(const char *s) {
+  char point[16], buffer[128];
+  snprintf(point, sizeof point, "%.1f", 0.0); /* "0.0", "0,0" */
+  point[strlen(point) - 1] = '\0';
+  const char *stop = strchr(s, '.');
+  if (stop)
+    snprintf(buffer, sizeof buffer, "%.*s%s%s", (int)(stop - s), s, point + 1, stop + 1);
+  else
+    snprintf(buffer, sizeof buffer, "%s", s);
+  return strtod(buffer, NULL);
+}
+
+/* A number that fp32 holds without becoming 0 or infinite, rounded to it: kernels calculate in fp32, so that
+ * is the number the contract has. */
+static bool read_fp32(const spec_field *f, const spec_node *node, double *out_value) {
+  if (node->kind != NODE_SCALAR || node->quoted || strlen(node->text) > 64 || !is_number(node->text))
+    return false;
+  double exact = read_decimal(node->text);
+  if (!(fabs(exact) <= dtype_max(DTYPE_FP32))) return false;
+  double value = (double)(float)exact;
+  if (value == 0 && exact != 0) return false;
+  if (value < f->low || (f->positive && value <= 0) || (f->high > 0 && value > f->high)) return false;
+  *out_value = value == 0 ? 0.0 : value; /* −0 is 0 */
+  return true;
+}
+
+/* A number, or a word in its place. */
+bool spec_parse_number(spec_reader *r, const spec_field *f, const spec_node *node) {
+  const spec_word *w = find_word(f, node);
+  double value = 0;
+  if (w || read_fp32(f, node, &value)) {
+    memcpy(place_at(r, f->offset), &value, sizeof value);
+    if (f->offset2) store_int(r, f->offset2, w ? w->value : f->number_kind);
+    return true;
+  }
+  text allowed;
+  text_init(&allowed);
+  spec_guess guess = {.found = node->kind == NODE_SCALAR ? node->text : ""};
+  if (f->words) {
+    add_words(&allowed, f->words);
+    text_add(&allowed, ", or ");
+    for (w = f->words; w->word; w++)
+      spec_guess_offer(&guess, w->word);
+  }
+  text_addf(&allowed, "a number %s 0 that fp32 can hold", f->positive ? ">" : ">=");
+  if (node->kind == NODE_SCALAR && node->quoted) text_add(&allowed, ", without quotes");
+  return reject_value(r, f, node, &allowed, &guess);
+}
+
+/* ---- texts and lists of words ---- */
+
+bool spec_parse_version(spec_reader *r, const spec_field *f, const spec_node *node) {
+  int version;
+  if (read_whole(node, &version) && version == 1) return true;
+  char found[SPEC_FOUND_BYTES];
+  return spec_reject(r, "spec.version", f, node, "the schema version is %s, allowed: 1",
+                     spec_found(node, found));
+}
+
+/* Names become file names and parts of messages. */
+bool spec_parse_name(spec_reader *r, const spec_field *f, const spec_node *node) {
+  static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  size_t length = node->kind == NODE_SCALAR ? strlen(node->text) : 0;
+  bool ok = length > 0 && length < sizeof r->spec.name && node->text[0] != '.' && node->text[0] != '-' &&
+            strspn(node->text, characters) == length;
+  if (!ok) return reject_type(r, f, node, "letters, digits, and . _ - after the first, at most 127");
+  memcpy(r->spec.name, node->text, length + 1);
+  return true;
+}
+
+bool spec_parse_about(spec_reader *r, const spec_field *f, const spec_node *node) {
+  if (node->kind != NODE_SCALAR) return reject_type(r, f, node, "a text");
+  r->spec.about = strdup(node->text);
+  if (!r->spec.about) r->status = HD_OUT_OF_MEMORY;
+  return r->spec.about != NULL;
+}
+
+bool spec_parse_kernels(spec_reader *r, const spec_field *f, const spec_node *node) {
+  if (node->kind != NODE_LIST || node->count == 0)
+    return reject_type(r, f, node, "a list of what to generate: [write, decode]");
+  unsigned chosen = 0;
+  for (int i = 0; i < node->count; i++) {
+    const spec_word *w = find_word(f, node->items[i]);
+    if (!w) return reject_word(r, f, node->items[i]);
+    if (chosen & (unsigned)w->value)
+      return spec_reject(r, "spec.value", f, node->items[i], "%s has %s twice", f->path, w->word);
+    chosen |= (unsigned)w->value;
+  }
+  r->spec.contract.kernels = chosen;
+  return true;
+}
+
+bool spec_parse_targets(spec_reader *r, const spec_field *f, const spec_node *node) {
+  if (node->kind != NODE_LIST || node->count == 0)
+    return reject_type(r, f, node, "a list of targets, or nothing at all for every target");
+  if (node->count > SPEC_MAX_LIST)
+    return spec_reject(r, "spec.value", f, node, "%s has %d entries, allowed: at most %d", f->path,
+                       node->count, SPEC_MAX_LIST);
+  bool ok = true;
+  const target *chosen[SPEC_MAX_LIST];
+  for (int i = 0; i < node->count; i++) {
+    const spec_node *item = node->items[i];
+    chosen[i] = item->kind == NODE_SCALAR ? target_find(item->text) : NULL;
+    if (!chosen[i]) {
+      text allowed;
+      text_init(&allowed);
+      spec_guess guess = {.found = item->kind == NODE_SCALAR ? item->text : ""};
+      for (size_t t = 0; t < target_count(); t++) {
+        text_addf(&allowed, "%s%s", t ? ", " : "", target_at(t)->name);
+        spec_guess_offer(&guess, target_at(t)->name);
+      }
+      ok = reject_value(r, f, item, &allowed, &guess);
+    }
+    for (int j = 0; j < i; j++)
+      if (chosen[i] && chosen[j] == chosen[i])
+        ok = spec_reject(r, "spec.value", f, item, "%s has %s twice", f->path, chosen[i]->name);
+  }
+  if (!ok) return false;
+  r->spec.target_count = node->count;
+  for (int i = 0; i < node->count; i++)
+    snprintf(r->spec.targets[i], sizeof r->spec.targets[i], "%s", chosen[i]->name);
+  return true;
+}
+
+/* ---- layouts ---- */
+
+static bool read_layout(spec_reader *r, const spec_field *f, const spec_node *node, unsigned axes,
+                        int channels) {
+  const contract *c = &r->spec.contract;
+  if (node->kind != NODE_LIST)
+    return reject_type(r, f, node, "a layout: a list of axis factors, outermost first");
+  if (node->count > LAYOUT_MAX_FACTORS)
+    return spec_reject(r, "spec.layout", f, node, "%s has %d factors, allowed: at most %d", f->path,
+                       node->count, LAYOUT_MAX_FACTORS);
+  const char *items[LAYOUT_MAX_FACTORS];
+  for (int i = 0; i < node->count; i++) {
+    const spec_node *item = node->items[i];
+    if (item->kind != NODE_SCALAR) return reject_type(r, f, item, "an axis factor such as d or d%16");
+    items[i] = item->text;
+  }
+  if (c->kv.page == 0 || channels == 0) return false; /* refused before: nothing to check against */
+  layout l;
+  layout_error error;
+  if (layout_parse(items, node->count, axes, c->kv.page, channels, &l, &error)) {
+    memcpy(place_at(r, f->offset), &l, sizeof l);
+    return true;
+  }
+  const spec_node *at = error.item >= 0 && error.item < node->count ? node->items[error.item] : node;
+  return spec_reject(r, "spec.layout", f, at, "%s: %s", f->path, error.message);
+}
+
+enum { CACHE_AXES = 1 << AXIS_B | 1 << AXIS_H | 1 << AXIS_S | 1 << AXIS_D };
+
+bool spec_parse_k(spec_reader *r, const spec_field *f, const spec_node *node) {
+  return read_layout(r, f, node, CACHE_AXES, r->spec.contract.head_dim.qk);
+}
+
+bool spec_parse_v(spec_reader *r, const spec_field *f, const spec_node *node) {
+  return read_layout(r, f, node, CACHE_AXES, r->spec.contract.head_dim.v);
+}
+
+/* In a scale layout d counts groups of channels. */
+static bool read_scale_layout(spec_reader *r, const spec_field *f, const spec_node *node, int channels,
+                              int group) {
+  granularity g = r->spec.contract.scale.granularity;
+  if (g == SCALE_GROUP && (group == 0 || channels % group != 0)) return false; /* refused already */
+  return read_layout(r, f, node, contract_scale_axes(g), g == SCALE_GROUP ? channels / group : 1);
+}
+
+bool spec_parse_scale_k(spec_reader *r, const spec_field *f, const spec_node *node) {
+  const contract *c = &r->spec.contract;
+  return read_scale_layout(r, f, node, c->head_dim.qk, c->scale.group_k);
+}
+
+bool spec_parse_scale_v(spec_reader *r, const spec_field *f, const spec_node *node) {
+  const contract *c = &r->spec.contract;
+  return read_scale_layout(r, f, node, c->head_dim.v, c->scale.group_v);
+}
+
+bool spec_default_scale_layout(spec_reader *r, const spec_field *f) {
+  static const char *const letters[AXIS_COUNT] = {"b", "h", "s", "d"};
+  unsigned axes = contract_scale_axes(r->spec.contract.scale.granularity);
+  spec_node items[AXIS_COUNT], *pointers[AXIS_COUNT];
+  spec_node list = {.kind = NODE_LIST, .items = pointers};
+  for (int a = 0; a < AXIS_COUNT; a++) {
+    if (!(axes & 1u << a)) continue;
+    items[list.count] = (spec_node){.kind = NODE_SCALAR, .text = letters[a]};
+    pointers[list.count] = &items[list.count];
+    list.count++;
+  }
+  return f->parse(r, f, &list);
+}
