@@ -109,10 +109,12 @@ add_security_suite() {
   apt_options=(-o "Dir::Etc::sourcelist=$list")
 }
 
+# Of these packages those that apt could not install.
 without_candidate() {
-  local package
+  local package policy
   for package in "$@"; do
-    LC_ALL=C apt-cache "${apt_options[@]}" policy "$package" 2>/dev/null | grep -q 'Candidate: [^(]' || printf '%s ' "$package"
+    policy=$(LC_ALL=C apt-cache "${apt_options[@]}" policy "$package" 2>/dev/null) || true
+    [[ $policy == *"Candidate: "[!\(]* ]] || printf '%s ' "$package"
   done
 }
 
