@@ -10,8 +10,8 @@
  */
 enum { NOTE_AMDGPU_METADATA = 32, ABI_AMDGPU_HSA = 64, KERNEL_DESCRIPTOR_BYTES = 64 };
 
-static hd_status refuse(diags *problems, const char *what) {
-  diags_errorf(problems, "codeobject.metadata", NULL, "unusable code-object metadata: %s", what);
+static hd_status refuse(diags *errors, const char *what) {
+  diags_errorf(errors, "codeobject.metadata", NULL, "unusable code-object metadata: %s", what);
   return HD_INVALID;
 }
 
@@ -110,36 +110,36 @@ static bool read_arguments(msgpack *m, codeobject_kernel *k) {
   return true;
 }
 
-static hd_status read_kernel(msgpack *m, const elf64 *e, codeobject_kernel *k, diags *problems) {
+static hd_status read_kernel(msgpack *m, const elf64 *e, codeobject_kernel *k, diags *errors) {
   msgpack_item map, key;
   char descriptor_symbol[sizeof k->symbol + 3] = "";
-  if (!msgpack_next(m, &map) || map.kind != MSGPACK_MAP) return refuse(problems, "a kernel that is no map");
+  if (!msgpack_next(m, &map) || map.kind != MSGPACK_MAP) return refuse(errors, "a kernel that is no map");
   for (uint64_t i = 0; i < map.number; i++) {
-    if (!msgpack_next(m, &key)) return refuse(problems, "it ends inside a kernel");
+    if (!msgpack_next(m, &key)) return refuse(errors, "it ends inside a kernel");
     const number_field *field = FIELD_FIND(kernel_fields, &key);
     if (field != NULL) {
       if (!read_number(m, k, field)) {
-        diags_errorf(problems, "codeobject.metadata", NULL,
+        diags_errorf(errors, "codeobject.metadata", NULL,
                      "unusable code-object metadata: %s is no 32-bit number", field->key);
         return HD_INVALID;
       }
     } else if (msgpack_is(&key, ".name")) {
       if (!read_string(m, k->symbol, sizeof k->symbol))
-        return refuse(problems, "a kernel name that is no string or longer than 63 bytes");
+        return refuse(errors, "a kernel name that is no string or longer than 63 bytes");
     } else if (msgpack_is(&key, ".symbol")) {
       if (!read_string(m, descriptor_symbol, sizeof descriptor_symbol))
-        return refuse(problems, "a kernel symbol that is no string or longer than 66 bytes");
+        return refuse(errors, "a kernel symbol that is no string or longer than 66 bytes");
     } else if (msgpack_is(&key, ".args")) {
       if (!read_arguments(m, k))
-        return refuse(problems, "a malformed argument list, or more than 64 arguments");
+        return refuse(errors, "a malformed argument list, or more than 64 arguments");
     } else if (!msgpack_skip(m)) {
-      return refuse(problems, "it ends inside a kernel");
+      return refuse(errors, "it ends inside a kernel");
     }
   }
   elf64_symbol symbol;
   if (k->symbol[0] == '\0' || !elf64_symbol_find(e, descriptor_symbol, &symbol) ||
       !elf64_file_offset(e, symbol.address, KERNEL_DESCRIPTOR_BYTES, &k->descriptor_offset)) {
-    diags_errorf(problems, "codeobject.symbol", NULL,
+    diags_errorf(errors, "codeobject.symbol", NULL,
                  "kernel \"%s\" has no descriptor in the code object (symbol \"%s\")", k->symbol,
                  descriptor_symbol);
     return HD_INVALID;
@@ -148,21 +148,21 @@ static hd_status read_kernel(msgpack *m, const elf64 *e, codeobject_kernel *k, d
   return HD_OK;
 }
 
-static hd_status read_metadata(msgpack *m, const elf64 *e, codeobject *object, diags *problems) {
+static hd_status read_metadata(msgpack *m, const elf64 *e, codeobject *object, diags *errors) {
   msgpack_item root, key, list;
   if (!msgpack_next(m, &root) || root.kind != MSGPACK_MAP)
-    return refuse(problems, "it does not begin with a map");
+    return refuse(errors, "it does not begin with a map");
   for (uint64_t i = 0; i < root.number; i++) {
-    if (!msgpack_next(m, &key)) return refuse(problems, "it ends early");
+    if (!msgpack_next(m, &key)) return refuse(errors, "it ends early");
     if (!msgpack_is(&key, "amdhsa.kernels")) {
-      if (!msgpack_skip(m)) return refuse(problems, "it ends early");
+      if (!msgpack_skip(m)) return refuse(errors, "it ends early");
       continue;
     }
     if (object->kernel_count > 0 || !msgpack_next(m, &list) || list.kind != MSGPACK_ARRAY)
-      return refuse(problems, "amdhsa.kernels is no list");
-    if (list.number > CODEOBJECT_MAX_KERNELS) return refuse(problems, "more than 16 kernels");
+      return refuse(errors, "amdhsa.kernels is no list");
+    if (list.number > CODEOBJECT_MAX_KERNELS) return refuse(errors, "more than 16 kernels");
     for (uint64_t n = 0; n < list.number; n++) {
-      hd_status status = read_kernel(m, e, &object->kernels[n], problems);
+      hd_status status = read_kernel(m, e, &object->kernels[n], errors);
       if (status != HD_OK) return status;
       object->kernel_count++;
     }
@@ -204,9 +204,9 @@ static const char *target_of_machine(uint32_t machine) {
   return "";
 }
 
-static hd_status parse(const elf64 *e, codeobject *object, diags *problems) {
+static hd_status parse(const elf64 *e, codeobject *object, diags *errors) {
   if (e->machine != ELF_MACHINE_AMDGPU || e->abi != ABI_AMDGPU_HSA) {
-    diags_errorf(problems, "codeobject.machine", NULL,
+    diags_errorf(errors, "codeobject.machine", NULL,
                  "not an AMD code object: ELF machine %u with ABI %u, where %d with ABI %d is needed",
                  e->machine, e->abi, ELF_MACHINE_AMDGPU, ABI_AMDGPU_HSA);
     return HD_INVALID;
@@ -218,18 +218,18 @@ static hd_status parse(const elf64 *e, codeobject *object, diags *problems) {
     elf64_segment s;
     msgpack metadata;
     if (elf64_segment_at(e, i, &s) && s.type == PT_NOTE && note_find(e, &s, &metadata))
-      return read_metadata(&metadata, e, object, problems);
+      return read_metadata(&metadata, e, object, errors);
   }
-  return refuse(problems, "there is no AMDGPU metadata note");
+  return refuse(errors, "there is no AMDGPU metadata note");
 }
 
-hd_status codeobject_parse(const void *bytes, size_t size, codeobject *out_object, diags *problems) {
+hd_status codeobject_parse(const void *bytes, size_t size, codeobject *out_object, diags *errors) {
   elf64 e;
-  hd_status status = elf64_open(bytes, size, &e, problems);
+  hd_status status = elf64_open(bytes, size, &e, errors);
   if (status != HD_OK) return status;
   codeobject *object = calloc(1, sizeof *object); /* 90 KB, and *out_object stays untouched on failure */
   if (object == NULL) return HD_OUT_OF_MEMORY;
-  status = parse(&e, object, problems);
+  status = parse(&e, object, errors);
   if (status == HD_OK) *out_object = *object;
   free(object);
   return status;

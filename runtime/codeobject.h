@@ -32,6 +32,6 @@ typedef struct codeobject {
 } codeobject;
 
 /* Checks every offset it follows: hostile input gives HD_INVALID with a diagnostic. */
-hd_status codeobject_parse(const void *bytes, size_t size, codeobject *out_object, diags *diags);
+hd_status codeobject_parse(const void *bytes, size_t size, codeobject *out_object, diags *errors);
 
 #endif

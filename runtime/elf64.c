@@ -16,17 +16,17 @@ static bool within(const elf64 *e, uint64_t offset, uint64_t count) {
   return offset <= e->size && count <= e->size - offset;
 }
 
-static hd_status refuse(diags *problems, const char *what) {
-  diags_errorf(problems, "codeobject.elf", NULL, "not a usable ELF file: %s", what);
+static hd_status refuse(diags *errors, const char *what) {
+  diags_errorf(errors, "codeobject.elf", NULL, "not a usable ELF file: %s", what);
   return HD_INVALID;
 }
 
-hd_status elf64_open(const void *bytes, size_t size, elf64 *out_elf, diags *problems) {
+hd_status elf64_open(const void *bytes, size_t size, elf64 *out_elf, diags *errors) {
   const unsigned char *p = bytes;
-  if (bytes == NULL || size < sizeof(Elf64_Ehdr)) return refuse(problems, "shorter than an ELF header");
-  if (memcmp(p, ELFMAG, SELFMAG) != 0) return refuse(problems, "wrong magic number");
+  if (bytes == NULL || size < sizeof(Elf64_Ehdr)) return refuse(errors, "shorter than an ELF header");
+  if (memcmp(p, ELFMAG, SELFMAG) != 0) return refuse(errors, "wrong magic number");
   if (p[EI_CLASS] != ELFCLASS64 || p[EI_DATA] != ELFDATA2LSB)
-    return refuse(problems, "not 64-bit little endian");
+    return refuse(errors, "not 64-bit little endian");
   elf64 e = {
       .bytes = p,
       .size = size,
@@ -41,13 +41,13 @@ hd_status elf64_open(const void *bytes, size_t size, elf64 *out_elf, diags *prob
       .names_index = (uint16_t)FIELD(p, Elf64_Ehdr, e_shstrndx),
   };
   if (e.segment_count > 0 && FIELD(p, Elf64_Ehdr, e_phentsize) != sizeof(Elf64_Phdr))
-    return refuse(problems, "program headers of an unknown size");
+    return refuse(errors, "program headers of an unknown size");
   if (e.section_count > 0 && FIELD(p, Elf64_Ehdr, e_shentsize) != sizeof(Elf64_Shdr))
-    return refuse(problems, "section headers of an unknown size");
+    return refuse(errors, "section headers of an unknown size");
   if (!within(&e, e.segments_at, (uint64_t)e.segment_count * sizeof(Elf64_Phdr)))
-    return refuse(problems, "program headers lie beyond its end");
+    return refuse(errors, "program headers lie beyond its end");
   if (!within(&e, e.sections_at, (uint64_t)e.section_count * sizeof(Elf64_Shdr)))
-    return refuse(problems, "section headers lie beyond its end");
+    return refuse(errors, "section headers lie beyond its end");
   *out_elf = e;
   return HD_OK;
 }

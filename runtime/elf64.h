@@ -35,7 +35,7 @@ typedef struct elf64_symbol {
   uint8_t type;     /* STT_… */
 } elf64_symbol;
 
-hd_status elf64_open(const void *bytes, size_t size, elf64 *out_elf, diags *diags);
+hd_status elf64_open(const void *bytes, size_t size, elf64 *out_elf, diags *errors);
 /* False when the index is out of range or the contents don't lie within the file. */
 bool elf64_segment_at(const elf64 *e, int index, elf64_segment *out_segment);
 bool elf64_section_at(const elf64 *e, int index, elf64_section *out_section);
