@@ -173,25 +173,35 @@ static bool is_ok(const spec_reader *r, const char *path) {
 
 /* ---- from tree to rows ---- */
 
-/* "unknown field "kv.pages", allowed in kv: dtype, page, …; did you mean "page"?" A field that lives in
- * another section is named with its path. */
+/* The row that whoever wrote `key` in `section` most likely meant: a near name there, else the same name in
+ * another section; -1: none. */
+static int guess_row(const spec_node *key, const char *section) {
+  spec_guess near = {.found = key->text};
+  int elsewhere = -1;
+  for (int i = 0; i < FIELD_COUNT; i++) {
+    const char *name = fields[i].path + section_length(fields[i].path);
+    if (is_child(fields[i].path, section))
+      spec_guess_offer(&near, name, i);
+    else if (elsewhere < 0 && strcmp(name, key->text) == 0)
+      elsewhere = i;
+  }
+  return near.best && (near.distance <= 1 || elsewhere < 0) ? near.row : elsewhere;
+}
+
+/* unknown field "pages", allowed in kv: dtype, page, …; did you mean "page"? */
 static void reject_key(spec_reader *r, const spec_node *key, const char *section) {
   text allowed;
   text_init(&allowed);
-  spec_guess near = {.found = key->text}, elsewhere = {.found = key->text};
-  const char *separator = "", *other = NULL;
-  for (int i = 0; i < FIELD_COUNT; i++) {
-    const char *name = fields[i].path + section_length(fields[i].path);
-    if (is_child(fields[i].path, section)) {
-      text_addf(&allowed, "%s%s", separator, name);
-      separator = ", ";
-      spec_guess_offer(&near, name);
-    } else if (!other && strcmp(name, key->text) == 0) {
-      other = fields[i].path;
-    }
+  for (int i = 0, count = 0; i < FIELD_COUNT; i++)
+    if (is_child(fields[i].path, section))
+      text_addf(&allowed, "%s%s", count++ ? ", " : "", fields[i].path + section_length(fields[i].path));
+  int row = guess_row(key, section);
+  if (row >= 0) {
+    const char *path = fields[row].path;
+    text_addf(&allowed, "; did you mean \"%s\"?",
+              is_child(path, section) ? path + section_length(path) : path);
+    r->guessed[row] = true;
   }
-  if (!near.best && other) elsewhere = (spec_guess){.found = key->text, .best = other};
-  spec_guess_add(near.best ? &near : &elsewhere, &allowed);
   char found[SPEC_FOUND_BYTES];
   const char *where = section[0] ? section : "a spec.";
   spec_reject(r, "spec.unknown-key", NULL, key, "unknown field %s, allowed in %.*s: %s",
@@ -264,6 +274,7 @@ static bool reject_meaningless(spec_reader *r, const spec_field *f, const spec_n
 
 /* A field that the file leaves out: its default, or an error at the section that lacks it. */
 static bool read_default(spec_reader *r, const spec_field *f, const spec_node *root) {
+  if (r->guessed[f - fields]) return false; /* there under a wrong name, and said so */
   if (f->derive) return f->derive(r, f);
   if (f->fallback) {
     spec_node value = {.kind = NODE_SCALAR, .text = f->fallback};
@@ -399,9 +410,17 @@ static void read_spec(spec_reader *r, const spec_node *root) {
   note_places(r);
 }
 
+/* File order; what stands at one place, by its text, so that the order never depends on the sort. */
+static int compare_places(const void *a, const void *b) {
+  const diag *x = a, *y = b;
+  if (x->line != y->line) return x->line < y->line ? -1 : 1;
+  if (x->column != y->column) return x->column < y->column ? -1 : 1;
+  return strcmp(x->message, y->message);
+}
+
 hd_status spec_parse(const char *yaml, size_t length, spec *out_spec, diags *problems) {
   spec_tree tree;
-  size_t before = diags_errors(problems);
+  size_t before = problems->count;
   hd_status status = spec_tree_parse(yaml, length, &tree, problems);
   if (status != HD_OK) return problems->failed ? HD_OUT_OF_MEMORY : status;
   spec_reader *r = calloc(1, sizeof *r);
@@ -413,7 +432,9 @@ hd_status spec_parse(const char *yaml, size_t length, spec *out_spec, diags *pro
   read_spec(r, tree.root);
   spec_tree_finish(&tree);
   status = problems->failed ? HD_OUT_OF_MEMORY : r->status;
-  if (status == HD_OK && diags_errors(problems) > before) status = HD_DECLINED;
+  if (status == HD_OK && problems->count > before) status = HD_DECLINED; /* what the tree had to say */
+  if (problems->count > before)
+    qsort(problems->items + before, problems->count - before, sizeof *problems->items, compare_places);
   if (status == HD_OK)
     *out_spec = r->spec;
   else

@@ -42,6 +42,7 @@ struct spec_reader {
   const spec_node *nodes[SPEC_MAX_FIELDS]; /* by row: the value in the file, NULL where it is left out */
   const spec_node *keys[SPEC_MAX_FIELDS];  /* by row: the key in the file */
   bool ok[SPEC_MAX_FIELDS];                /* by row: the spec has its value, given or default */
+  bool guessed[SPEC_MAX_FIELDS];           /* by row: an unknown key was most likely meant to be this */
   hd_status status;
 };
 
@@ -53,14 +54,13 @@ enum { SPEC_FOUND_BYTES = 64 };
 /* What stands at `node`, for messages: "\"bf17\"", "a list", "nothing". Returns `buffer`. */
 const char *spec_found(const spec_node *node, char buffer[SPEC_FOUND_BYTES]);
 
-/* Keeps in `*best` the candidate nearest to `found` of all that were offered; start with {found, NULL, 0}. */
+/* Keeps the candidate nearest to `found` of all that are offered. */
 typedef struct spec_guess {
-  const char *found, *best;
+  const char *found, *best; /* best: NULL while nothing is near */
+  int row;                  /* as offered with `best` */
   size_t distance;
 } spec_guess;
-void spec_guess_offer(spec_guess *g, const char *candidate);
-/* Appends "; did you mean …?" when something near was offered. */
-void spec_guess_add(const spec_guess *g, text *out);
+void spec_guess_offer(spec_guess *g, const char *candidate, int row);
 
 spec_parse_value spec_parse_version, spec_parse_name, spec_parse_about, spec_parse_kernels,
     spec_parse_targets;

@@ -20,12 +20,40 @@ static bool is_empty(const spec_node *node) {
   return node->kind == NODE_SCALAR && !node->quoted && node->text[0] == '\0';
 }
 
+static bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/* [+-] digits with at most one point, then an exponent. */
+static bool is_number(const char *s) {
+  if (*s == '-' || *s == '+') s++;
+  int digits = 0;
+  for (; is_digit(*s); s++)
+    digits++;
+  if (*s == '.')
+    for (s++; is_digit(*s); s++)
+      digits++;
+  if (digits == 0) return false;
+  if (*s == 'e' || *s == 'E') {
+    s++;
+    if (*s == '-' || *s == '+') s++;
+    if (!is_digit(*s)) return false;
+    while (is_digit(*s))
+      s++;
+  }
+  return *s == '\0';
+}
+
 const char *spec_found(const spec_node *node, char buffer[SPEC_FOUND_BYTES]) {
   if (node->kind != NODE_SCALAR || is_empty(node)) {
     snprintf(buffer, SPEC_FOUND_BYTES, "%s",
              node->kind == NODE_LIST  ? "a list"
              : node->kind == NODE_MAP ? "a mapping"
                                       : "nothing");
+    return buffer;
+  }
+  if (!node->quoted && is_number(node->text)) {
+    snprintf(buffer, SPEC_FOUND_BYTES, "%.40s", node->text);
     return buffer;
   }
   size_t length = strlen(node->text), most = SPEC_FOUND_BYTES - sizeof "\"...\"";
@@ -60,26 +88,23 @@ bool spec_reject(spec_reader *r, const char *code, const spec_field *f, const sp
   return false;
 }
 
-void spec_guess_offer(spec_guess *g, const char *candidate) {
+void spec_guess_offer(spec_guess *g, const char *candidate, int row) {
   size_t length = strlen(g->found), distance = text_distance(g->found, candidate);
   bool near = distance <= 1 + length / 4 && distance < length;
   bool part = length >= 2 && (strstr(candidate, g->found) || (candidate[0] && strstr(g->found, candidate)));
   if (!near && !part) return;
   if (!g->best || distance < g->distance) {
     g->best = candidate;
+    g->row = row;
     g->distance = distance;
   }
-}
-
-void spec_guess_add(const spec_guess *g, text *out) {
-  if (g->best) text_addf(out, "; did you mean \"%s\"?", g->best);
 }
 
 /* "PATH is FOUND, allowed: ALLOWED", with the nearest word for a wrong one. Takes `allowed`. */
 static bool reject_value(spec_reader *r, const spec_field *f, const spec_node *node, text *allowed,
                          const spec_guess *guess) {
   char found[SPEC_FOUND_BYTES];
-  if (guess) spec_guess_add(guess, allowed);
+  if (guess && guess->best) text_addf(allowed, "; did you mean \"%s\"?", guess->best);
   spec_reject(r, "spec.value", f, node, "%s is %s, allowed: %s", f->path, spec_found(node, found),
               text_string(allowed));
   text_finish(allowed);
@@ -112,7 +137,7 @@ static bool reject_word(spec_reader *r, const spec_field *f, const spec_node *no
   add_words(&allowed, f->words);
   spec_guess guess = {.found = node->kind == NODE_SCALAR ? node->text : ""};
   for (const spec_word *w = f->words; w->word; w++)
-    spec_guess_offer(&guess, w->word);
+    spec_guess_offer(&guess, w->word, 0);
   return reject_value(r, f, node, &allowed, &guess);
 }
 
@@ -144,7 +169,7 @@ static bool read_dtype(spec_reader *r, const spec_field *f, const spec_node *nod
   for (int i = 0; i < DTYPE_COUNT; i++) {
     if (!(f->dtypes & 1u << i)) continue;
     text_addf(&allowed, "%s%s", separator, dtype_name((dtype)i));
-    spec_guess_offer(&guess, dtype_name((dtype)i));
+    spec_guess_offer(&guess, dtype_name((dtype)i), 0);
     separator = ", ";
   }
   return reject_value(r, f, node, &allowed, &guess);
@@ -194,10 +219,6 @@ bool spec_parse_dtype_pair(spec_reader *r, const spec_field *f, const spec_node 
 }
 
 /* ---- numbers ---- */
-
-static bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 /* Decimal digits with no sign, no leading zero (010 is 8 to some YAML readers and 10 to others), below 10^9.
  */
@@ -276,26 +297,6 @@ bool spec_parse_integers(spec_reader *r, const spec_field *f, const spec_node *n
   return true;
 }
 
-/* [+-] digits with at most one point, then an exponent. */
-static bool is_number(const char *s) {
-  if (*s == '-' || *s == '+') s++;
-  int digits = 0;
-  for (; is_digit(*s); s++)
-    digits++;
-  if (*s == '.')
-    for (s++; is_digit(*s); s++)
-      digits++;
-  if (digits == 0) return false;
-  if (*s == 'e' || *s == 'E') {
-    s++;
-    if (*s == '-' || *s == '+') s++;
-    if (!is_digit(*s)) return false;
-    while (is_digit(*s))
-      s++;
-  }
-  return *s == '\0';
-}
-
 /* strtod reads the point of the process's locale; a spec has a full stop. */
 static double read_decimal(const char *s) {
   char point[16], buffer[128];
@@ -339,7 +340,7 @@ bool spec_parse_number(spec_reader *r, const spec_field *f, const spec_node *nod
     add_words(&allowed, f->words);
     text_add(&allowed, ", or ");
     for (w = f->words; w->word; w++)
-      spec_guess_offer(&guess, w->word);
+      spec_guess_offer(&guess, w->word, 0);
   }
   text_addf(&allowed, "a number %s 0 that fp32 can hold", f->positive ? ">" : ">=");
   if (node->kind == NODE_SCALAR && node->quoted) text_add(&allowed, ", without quotes");
@@ -406,7 +407,7 @@ bool spec_parse_targets(spec_reader *r, const spec_field *f, const spec_node *no
       spec_guess guess = {.found = item->kind == NODE_SCALAR ? item->text : ""};
       for (size_t t = 0; t < target_count(); t++) {
         text_addf(&allowed, "%s%s", t ? ", " : "", target_at(t)->name);
-        spec_guess_offer(&guess, target_at(t)->name);
+        spec_guess_offer(&guess, target_at(t)->name, 0);
       }
       ok = reject_value(r, f, item, &allowed, &guess);
     }

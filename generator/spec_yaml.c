@@ -21,6 +21,8 @@ typedef struct builder {
   anchor *anchors;
   size_t nodes; /* so far, aliases written out */
   int depth;
+  const unsigned char *bytes; /* the file */
+  size_t length;
   diags *problems;
   hd_status status; /* of the first failure */
 } builder;
@@ -66,6 +68,17 @@ static bool refuse(builder *b, const char *code, place at, const char *message) 
   return false;
 }
 
+/* Bytes that are no text have an offset, not a line. */
+static place place_of_offset(const builder *b, size_t offset) {
+  place at = {1, 1};
+  for (size_t i = 0; i < offset && i < b->length; i++) {
+    bool line_ends = b->bytes[i] == '\n';
+    at.line += line_ends;
+    at.column = line_ends ? 1 : at.column + ((b->bytes[i] & 0xc0) != 0x80);
+  }
+  return at;
+}
+
 /* What libyaml has to say of a document it can't read. */
 static bool refuse_syntax(builder *b) {
   const yaml_parser_t *y = &b->yaml;
@@ -73,9 +86,11 @@ static bool refuse_syntax(builder *b) {
     b->status = HD_OUT_OF_MEMORY;
     return false;
   }
-  place at = place_of(y->error == YAML_READER_ERROR ? y->mark : y->problem_mark);
+  bool is_reader = y->error == YAML_READER_ERROR;
+  place at = is_reader ? place_of_offset(b, y->problem_offset) : place_of(y->problem_mark);
+  const char *context = is_reader ? NULL : y->context;
   diags_addf(b->problems, DIAG_ERROR, "spec.syntax", NULL, at.line, at.column, "not valid YAML: %s%s%s",
-             y->problem ? y->problem : "unreadable", y->context ? ", " : "", y->context ? y->context : "");
+             y->problem ? y->problem : "unreadable", context ? ", " : "", context ? context : "");
   b->status = HD_DECLINED;
   return false;
 }
@@ -166,8 +181,7 @@ static bool build_pairs(builder *b, const growing *flat, spec_node *map) {
     if (is_merge ? merge != NULL : has_key(map, key->text)) {
       diags_addf(b->problems, DIAG_ERROR, "spec.duplicate-key", NULL, at.line, at.column,
                  "the key \"%.60s\" stands here a second time in the same mapping", key->text);
-      b->status = HD_DECLINED; /* go on: the rest of the file may have more to say */
-      continue;
+      continue; /* the rest of the file may have more to say */
     }
     if (is_merge) {
       merge = value;
@@ -294,7 +308,7 @@ static bool build_document(builder *b, spec_node **out_root) {
 }
 
 hd_status spec_tree_parse(const char *yaml, size_t length, spec_tree *out_tree, diags *problems) {
-  builder b = {.problems = problems, .status = HD_OK};
+  builder b = {.bytes = (const unsigned char *)yaml, .length = length, .problems = problems, .status = HD_OK};
   if (length > SPEC_MAX_BYTES) {
     diags_addf(problems, DIAG_ERROR, "spec.size", NULL, 1, 1,
                "the file has %zu bytes, allowed: at most %d (1 MiB)", length, SPEC_MAX_BYTES);
@@ -302,7 +316,7 @@ hd_status spec_tree_parse(const char *yaml, size_t length, spec_tree *out_tree, 
   }
   if (!yaml_parser_initialize(&b.yaml)) return HD_OUT_OF_MEMORY;
   yaml_parser_set_encoding(&b.yaml, YAML_UTF8_ENCODING);
-  yaml_parser_set_input_string(&b.yaml, (const unsigned char *)yaml, length);
+  yaml_parser_set_input_string(&b.yaml, b.bytes, length);
   spec_node *root = NULL;
   build_document(&b, &root);
   yaml_parser_delete(&b.yaml);

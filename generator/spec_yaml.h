@@ -37,7 +37,8 @@ typedef struct spec_tree {
   void *arena;
 } spec_tree;
 
-/* HD_DECLINED: `problems` say why, with its place; `out_tree` is untouched. */
+/* HD_OK: a tree; `problems` may still have got errors about duplicate keys, whose first value the tree has.
+ * HD_DECLINED: `problems` say why, with its place; `out_tree` is untouched. */
 hd_status spec_tree_parse(const char *yaml, size_t length, spec_tree *out_tree, diags *problems);
 void spec_tree_finish(spec_tree *t);
 
