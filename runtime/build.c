@@ -1,0 +1,265 @@
+#include "build.h"
+#include "../generator/sha256.h"
+#include "cache_file.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known of a job while it is built. Jobs of the same key are one piece of work: the first of them is
+ * its leader. */
+typedef struct work {
+  const build_job *job;
+  build_result *result;
+  emission emission;
+  compiler compiler;
+  char *key_text; /* NULL until the key is known */
+  int leader;     /* index of the first job of the same key, its own when it is that */
+  cache_lock *lock;
+  enum { WORK_OPEN, WORK_COMPILE, WORK_WAIT, WORK_DONE } state;
+} work;
+
+static void hash_text(text *out, const char *field, const void *bytes, size_t size) {
+  char hex[65];
+  sha256_hex(bytes, size, hex);
+  text_addf(out, "%s: %s\n", field, hex);
+}
+
+hd_status build_key_text(const build_job *job, const emission *e, const compiler *c, text *out) {
+  const char *options[32];
+  text launch;
+  text_init(&launch);
+  descriptor_write(&e->descriptor, &launch);
+  text_addf(out, "code object: 1\ncontract: %s\noperation: %s\nvariant: %s\ntarget: %s\n",
+            e->descriptor.contract_key, e->descriptor.operation, e->descriptor.variant, job->target->name);
+  hash_text(out, "source", e->source, strlen(e->source));
+  /* The descriptor travels with the code object, and a newer generator may launch the same source otherwise.
+   */
+  hash_text(out, "descriptor", text_string(&launch), launch.length);
+  text_addf(out, "compiler: %s\noptions:", c->identity);
+  int count = compiler_options(c->kind, job->target, options);
+  for (int i = 0; i < count; i++)
+    text_addf(out, " %s", options[i]);
+  text_add(out, "\n");
+  bool failed = launch.failed || out->failed;
+  text_finish(&launch);
+  return failed ? HD_OUT_OF_MEMORY : HD_OK;
+}
+
+static void finish_with(work *w, hd_status status) {
+  w->result->status = status;
+  w->state = WORK_DONE;
+}
+
+static void finish_hit(work *w, const cache_entry *entry) {
+  w->result->entry = *entry;
+  w->result->hit = true;
+  finish_with(w, HD_OK);
+}
+
+/* Emits, finds the compiler and works out the key; then looks it up. */
+static void prepare(cache *c, compiler_kind kind, work *w) {
+  const build_job *job = w->job;
+  build_result *r = w->result;
+  text key;
+  hd_status status = emit_operation(job->contract, job->operation, &job->variant, job->target,
+                                    templates_embedded(), &w->emission, &r->diags);
+  if (status == HD_OK) status = compiler_find(kind, job->target, &w->compiler, &r->diags);
+  if (status != HD_OK) {
+    finish_with(w, status);
+    return;
+  }
+  snprintf(r->compiler, sizeof r->compiler, "%s %.100s", compiler_name(w->compiler.kind),
+           w->compiler.version);
+  text_init(&key);
+  status = build_key_text(job, &w->emission, &w->compiler, &key);
+  if (status == HD_OK) {
+    sha256_hex(text_string(&key), key.length, r->key);
+    w->key_text = text_take(&key);
+    if (w->key_text == NULL) status = HD_OUT_OF_MEMORY;
+  }
+  text_finish(&key);
+  cache_entry entry;
+  if (status == HD_OK) status = cache_find(c, w->key_text, &entry);
+  if (status == HD_OK)
+    finish_hit(w, &entry);
+  else if (status != HD_DECLINED)
+    finish_with(w, status);
+}
+
+/* For qsort: open work by key, jobs of one key in the order they were given. */
+static int compare_work(const void *a, const void *b) {
+  const work *x = *(work *const *)a, *y = *(work *const *)b;
+  int order = strcmp(x->result->key, y->result->key);
+  return order != 0 ? order : (x->result > y->result) - (x->result < y->result);
+}
+
+/* Lists the leaders of all open work, sorted by key: a fixed order of taking locks, so that no two processes
+ * can wait for each other. */
+static int find_leaders(work *all, int count, work **out_leaders) {
+  int open = 0, leaders = 0;
+  for (int i = 0; i < count; i++) {
+    if (all[i].state == WORK_OPEN) out_leaders[open++] = &all[i];
+  }
+  if (open > 0) qsort(out_leaders, (size_t)open, sizeof *out_leaders, compare_work);
+  for (int i = 0; i < open; i++) {
+    work *w = out_leaders[i], *previous = leaders > 0 ? out_leaders[leaders - 1] : NULL;
+    if (previous != NULL && strcmp(previous->result->key, w->result->key) == 0) {
+      w->leader = previous->leader;
+    } else {
+      w->leader = (int)(w - all);
+      out_leaders[leaders++] = w;
+    }
+  }
+  return leaders;
+}
+
+/* Takes the key's lock or finds the entry that another process has stored. With `seconds` 0 a busy key is put
+ * off. */
+static void claim(cache *c, work *w, double seconds) {
+  cache_entry entry;
+  hd_status status = cache_lock_key(c, w->key_text, seconds, &w->lock);
+  if (status == HD_DECLINED && cache_find(c, w->key_text, &entry) == HD_OK)
+    finish_hit(w, &entry);
+  else if (status == HD_OK ||
+           status == HD_DECLINED) /* declined, but what is there is bad: compile without a lock */
+    w->state = WORK_COMPILE;
+  else if (status == HD_UNAVAILABLE)
+    w->state = WORK_WAIT;
+  else
+    finish_with(w, status);
+}
+
+static void copy_diags(diags *to, const diags *from) {
+  for (size_t i = 0; i < from->count; i++) {
+    const diag *d = &from->items[i];
+    diags_addf(to, d->severity, d->code, d->field, d->line, d->column, "%s", d->message);
+  }
+}
+
+static void take_compiled(cache *c, work *w, compile_result *compiled) {
+  build_result *r = w->result;
+  const descriptor *d = &w->emission.descriptor;
+  hd_status status = compiled->status;
+  r->compile_seconds = compiled->seconds;
+  copy_diags(&r->diags, &compiled->diags);
+  /* A compiler that lies is an answer too: what it made is not launched. */
+  if (status == HD_OK &&
+      cache_check_code(d, compiled->code_object, compiled->code_object_size, &r->diags) != HD_OK)
+    status = HD_DECLINED;
+  if (status == HD_OK) {
+    cache_entry entry = {
+        .key_text = w->key_text,
+        .descriptor = d,
+        .code_object = compiled->code_object,
+        .code_object_size = compiled->code_object_size,
+    };
+    status = cache_store(c, &entry, &r->entry);
+  }
+  finish_with(w, status);
+}
+
+/* Compiles all claimed work of one compiler. */
+static void compile_group(cache *c, work **group, int count, int jobs_at_once, const compile_limits *limits) {
+  compile_request *requests = calloc((size_t)count, sizeof *requests);
+  compile_result *results = calloc((size_t)count, sizeof *results);
+  char(*names)[96] = calloc((size_t)count, sizeof *names);
+  bool ready = requests != NULL && results != NULL && names != NULL;
+  for (int i = 0; ready && i < count; i++) {
+    const build_job *job = group[i]->job;
+    snprintf(names[i], sizeof names[i], "%.64s/%s", job->name != NULL ? job->name : "kernel",
+             operation_name(job->operation));
+    requests[i] =
+        (compile_request){.source = group[i]->emission.source, .name = names[i], .target = job->target};
+  }
+  if (ready) compile_all(&group[0]->compiler, requests, results, count, jobs_at_once, limits);
+  for (int i = 0; i < count; i++) {
+    if (ready) {
+      take_compiled(c, group[i], &results[i]);
+      compile_result_finish(&results[i]);
+    } else {
+      finish_with(group[i], HD_OUT_OF_MEMORY);
+    }
+    cache_unlock(group[i]->lock);
+    group[i]->lock = NULL;
+  }
+  free(requests);
+  free(results);
+  free(names);
+}
+
+/* Compiles everything that is claimed, compiler by compiler; `group` has room for `count`. */
+static void compile_claimed(cache *c, work **leaders, int count, work **group, int jobs_at_once,
+                            const compile_limits *limits) {
+  for (int first = 0; first < count; first++) {
+    int members = 0;
+    for (int i = first; i < count; i++) {
+      if (leaders[i]->state != WORK_COMPILE) continue;
+      if (members == 0 || strcmp(leaders[i]->compiler.identity, group[0]->compiler.identity) == 0)
+        group[members++] = leaders[i];
+    }
+    if (members == 0) return;
+    compile_group(c, group, members, jobs_at_once, limits);
+  }
+}
+
+/* Gives a job what the leader of its key got. */
+static void follow(cache *c, work *w, const work *leader) {
+  cache_entry entry;
+  if (leader->result->status == HD_OK) {
+    hd_status status = cache_find(c, w->key_text, &entry);
+    if (status == HD_OK)
+      finish_hit(w, &entry);
+    else
+      finish_with(w, status == HD_DECLINED ? HD_INTERNAL : status);
+    return;
+  }
+  copy_diags(&w->result->diags, &leader->result->diags);
+  finish_with(w, leader->result->status);
+}
+
+static void build_misses(cache *c, work *all, int count, int jobs_at_once, const compile_limits *limits) {
+  work **leaders = calloc((size_t)count, sizeof *leaders), **group = calloc((size_t)count, sizeof *group);
+  int leader_count = 0;
+  if (leaders != NULL && group != NULL) leader_count = find_leaders(all, count, leaders);
+  /* First what nobody else compiles; then what others have finished or given up meanwhile. */
+  double patience = limits != NULL && limits->seconds > 0 ? limits->seconds : 60;
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < leader_count; i++) {
+      if (leaders[i]->state == (round == 0 ? WORK_OPEN : WORK_WAIT))
+        claim(c, leaders[i], round == 0 ? 0 : patience);
+    }
+    compile_claimed(c, leaders, leader_count, group, jobs_at_once, limits);
+  }
+  for (int i = 0; i < count; i++) {
+    if (all[i].state == WORK_DONE) continue;
+    if (leader_count > 0 && all[i].leader != i)
+      follow(c, &all[i], &all[all[i].leader]);
+    else
+      finish_with(&all[i], HD_OUT_OF_MEMORY); /* the lists could not be made */
+  }
+  free(leaders);
+  free(group);
+}
+
+void build_all(cache *c, compiler_kind kind, const build_job *jobs, build_result *results, int count,
+               int jobs_at_once, const compile_limits *limits) {
+  work *all = count > 0 ? calloc((size_t)count, sizeof *all) : NULL;
+  for (int i = 0; i < count; i++) {
+    results[i] = (build_result){.status = HD_OUT_OF_MEMORY};
+    diags_init(&results[i].diags);
+    if (all == NULL) continue;
+    all[i] = (work){.job = &jobs[i], .result = &results[i], .leader = i};
+    prepare(c, kind, &all[i]);
+  }
+  if (all == NULL) return;
+  build_misses(c, all, count, jobs_at_once, limits);
+  for (int i = 0; i < count; i++) {
+    emission_finish(&all[i].emission);
+    free(all[i].key_text);
+  }
+  free(all);
+}
+
+void build_result_finish(build_result *r) {
+  diags_finish(&r->diags);
+}
