@@ -371,6 +371,8 @@ static void check_zero_row(spec_reader *r) {
   dtype_encode(c->scale.dtype, c->scale.writer.zero_value, stored);
   double rounded = dtype_decode(c->scale.dtype, stored);
   bool lost = isinf(rounded) || (c->scale.writer.zero_value == 0) != (rounded == 0);
+  if (c->scale.dtype == DTYPE_E8M0)
+    lost = rounded != c->scale.writer.zero_value; /* a power of two or nothing */
   if (lost)
     spec_reject(r, "spec.conflict", &fields[row],
                 r->nodes[row] ? r->nodes[row] : r->keys[find_field("scale")],
