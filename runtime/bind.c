@@ -31,11 +31,6 @@ static bool has_scales(const contract *c) {
   return c->scale.granularity != SCALE_NONE;
 }
 
-/* One scale for the whole cache, or one per head, is given to the writer; finer ones are computed by it. */
-static bool scales_are_given(const contract *c) {
-  return c->scale.granularity == SCALE_TENSOR || c->scale.granularity == SCALE_HEAD;
-}
-
 static tensor_shape page_table_shape(const contract *c) {
   switch (c->select.per) {
   case PER_KV_HEAD:
@@ -144,8 +139,9 @@ tensor_role bind_role(const contract *c, const char *operation, tensor_name name
   if ((unsigned)name >= TENSOR_COUNT || !shape_of(c, name, &shape, &type)) return ROLE_NONE;
   if (strcmp(operation, "decode") == 0) return roles[name].decode;
   if (strcmp(operation, "write") != 0) return ROLE_NONE;
+  /* Scales that the writer does not work out are given to it. */
   bool scale = name == TENSOR_K_SCALE || name == TENSOR_V_SCALE;
-  return scale && scales_are_given(c) ? ROLE_INPUT : roles[name].write;
+  return scale && !contract_writer_scales(c->scale.granularity) ? ROLE_INPUT : roles[name].write;
 }
 
 static int64_t size_value(const contract *c, size_symbol symbol, const int64_t dims[DIM_COUNT]) {

@@ -7,6 +7,7 @@
 
 #include "../../generator/spec.h"
 #include "../../generator/emit.h"
+#include "../compile.h"
 
 enum {
   EXIT_FINE = 0,
@@ -130,6 +131,7 @@ typedef struct operation_list {
 int cli_operations(const cli *c, const spec_file *f, operation_list *out_list);
 bool contract_has_operation(const contract *c, operation o);
 int cli_variant(const cli *c, variant *out_variant);
+int cli_compiler(const cli *c, compiler_kind *out_kind);
 
 /* JSON helpers: `"name": value` with a comma before all but the first member of an object. */
 void json_key(text *t, bool *first, const char *name);
@@ -154,6 +156,8 @@ void json_number(text *t, bool *first, const char *name, double value);
     "variant", 0, OPTION_TEXT, "VARIANT", "tuning variant, such as w4 (default: the generator's choice)", 0, \
         0                                                                                                    \
   }
+#define OPTION_ROW_COMPILER                                                                                  \
+  { "compiler", 0, OPTION_TEXT, "COMPILER", "hiprtc, llvm, nvrtc or auto (default: auto)", 0, 0 }
 #define OPTION_ROW_END                                                                                       \
   { NULL, 0, OPTION_FLAG, NULL, NULL, 0, 0 }
 

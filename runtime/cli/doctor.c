@@ -1,10 +1,173 @@
+#include "../cache.h"
+#include "../compile.h"
+#include "../device.h"
 #include "verbs.h"
-static int doctor(cli *c) {
-  (void)c;
-  return EXIT_FAILED;
+#include <stdlib.h>
+#include <string.h>
+
+/* One thing that was looked for. */
+typedef struct finding {
+  char what[64];
+  bool found;
+  text text;   /* what was found, or what was tried */
+  diags diags; /* why not, and how to get it */
+} finding;
+
+enum { MAX_FINDINGS = 32 };
+
+typedef struct examination {
+  int count;
+  finding items[MAX_FINDINGS];
+} examination;
+
+static finding *add(examination *e, const char *kind, const char *name) {
+  finding *f = &e->items[e->count < MAX_FINDINGS - 1 ? e->count++ : e->count - 1];
+  text what;
+  text_init(&what);
+  text_addf(&what, "%s %s", kind, name);
+  strncpy(f->what, text_string(&what), sizeof f->what - 1);
+  text_finish(&what);
+  text_init(&f->text);
+  diags_init(&f->diags);
+  return f;
 }
-const cli_verb verb_doctor = {.name = "doctor",
-                              .arguments = "",
-                              .summary = "say what is installed, what is missing and how to get it",
-                              .examples = "  heddle doctor\n",
-                              .run = doctor};
+
+/* A compiler is asked for on behalf of the first target it compiles for. */
+static const struct {
+  compiler_kind kind;
+  target_family family;
+  bool cuda;
+} compilers[] = {
+    {COMPILER_HIPRTC, FAMILY_CDNA, false},
+    {COMPILER_LLVM, FAMILY_CDNA, false},
+    {COMPILER_NVRTC, FAMILY_CUDA, true},
+};
+
+static void examine_compilers(examination *e) {
+  for (size_t i = 0; i < sizeof compilers / sizeof compilers[0]; i++) {
+    finding *f = add(e, "compiler", compiler_name(compilers[i].kind));
+    for (size_t t = 0; t < target_count(); t++) {
+      if (target_at(t)->family != compilers[i].family) continue;
+      compiler found;
+      f->found = compiler_find(compilers[i].kind, target_at(t), &found, &f->diags) == HD_OK;
+      if (f->found) text_addf(&f->text, "%s, %s", found.version, found.path);
+      break;
+    }
+  }
+}
+
+static void examine_device(examination *e, const char *name) {
+  finding *f = add(e, "device", name);
+  device *d = NULL;
+  f->found = device_open(name, &d, &f->diags) == HD_OK;
+  if (!f->found) return;
+  device_facts facts = {0};
+  d->vtable->facts(d, &facts);
+  text_addf(&f->text, "%s (%s), %d compute units, %.1f GB", facts.name, facts.target, facts.compute_units,
+            (double)facts.memory_bytes / 1e9);
+  if (facts.peak_bytes_per_s > 0) text_addf(&f->text, ", %.2f TB/s", facts.peak_bytes_per_s / 1e12);
+  device_close(d);
+}
+
+static void examine_devices(examination *e) {
+  examine_device(e, "cuda:0");
+  examine_device(e, "hip:0");
+  for (size_t t = 0; t < target_count(); t++) {
+    if (target_at(t)->family == FAMILY_CUDA) continue;
+    text name;
+    text_init(&name);
+    text_addf(&name, "emu:%s", target_at(t)->name);
+    examine_device(e, text_string(&name));
+    text_finish(&name);
+  }
+}
+
+static void examine_cache(examination *e) {
+  finding *f = add(e, "cache", "");
+  f->what[5] = 0;
+  cache *store = NULL;
+  hd_status status = cache_open(NULL, &store, &f->diags);
+  f->found = status == HD_OK && cache_directory(store)[0];
+  if (f->found) text_add(&f->text, cache_directory(store));
+  if (status == HD_OK && cache_warning(store)[0])
+    diags_errorf(&f->diags, "cache.memory-only", NULL, "%s", cache_warning(store));
+  cache_close(store);
+}
+
+static void write_finding(const finding *f, text *out) {
+  text_addf(out, "%-18s %s", f->what, f->found ? "found" : "missing");
+  if (f->text.length) text_addf(out, ": %s", text_string(&f->text));
+  text_add(out, "\n");
+  for (size_t i = 0; i < f->diags.count; i++)
+    text_addf(out, "    %s\n", f->diags.items[i].message);
+}
+
+static void write_finding_json(const finding *f, text *out) {
+  bool first = true;
+  text_add(out, "{");
+  json_text(out, &first, "what", f->what);
+  json_bool(out, &first, "found", f->found);
+  json_text(out, &first, "details", text_string(&f->text));
+  json_key(out, &first, "diagnostics");
+  diags_render_json(&f->diags, out);
+  text_add(out, "}");
+}
+
+static bool any_found(const examination *e, const char *kind) {
+  for (int i = 0; i < e->count; i++)
+    if (e->items[i].found && strncmp(e->items[i].what, kind, strlen(kind)) == 0) return true;
+  return false;
+}
+
+static int doctor(cli *c) {
+  examination *e = calloc(1, sizeof *e);
+  text out;
+  text_init(&out);
+  if (!e) return cli_output(&out, EXIT_FAILED);
+  examine_compilers(e);
+  examine_devices(e);
+  examine_cache(e);
+  bool compiles = any_found(e, "compiler"), runs = any_found(e, "device");
+  if (c->json) {
+    bool first = true;
+    text_add(&out, "{");
+    json_bool(&out, &first, "compiles", compiles);
+    json_bool(&out, &first, "runs", runs);
+    json_key(&out, &first, "findings");
+    text_add(&out, "[");
+  }
+  for (int i = 0; i < e->count; i++) {
+    if (c->json && i > 0) text_add(&out, ",\n ");
+    (c->json ? write_finding_json : write_finding)(&e->items[i], &out);
+    text_finish(&e->items[i].text);
+    diags_finish(&e->items[i].diags);
+  }
+  if (c->json)
+    text_add(&out, "]}\n");
+  else
+    text_addf(&out, "\n%s\n",
+              compiles && runs ? "kernels can be compiled and run here"
+              : compiles       ? "kernels can be compiled here, but not run: no device was found"
+                               : "no kernel can be compiled here: get one of the compilers above");
+  free(e);
+  return cli_output(&out, compiles && runs ? EXIT_FINE : EXIT_DECLINED);
+}
+
+static const cli_option doctor_options[] = {
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+const cli_verb verb_doctor = {
+    .name = "doctor",
+    .arguments = "",
+    .summary = "say what is installed, what is missing and how to get it",
+    .details =
+        "Looks for compilers (hiprtc, clang with lld, nvrtc), devices (CUDA, HIP, emulated) and the cache.\n",
+    .examples = "  heddle doctor\n  heddle doctor --json\n",
+    .result = "0 kernels can be compiled and run, 1 something for that is missing, 2 usage, 3 failure",
+    .options = doctor_options,
+    .fewest = 0,
+    .most = 0,
+    .run = doctor,
+};

@@ -129,3 +129,12 @@ int cli_variant(const cli *c, variant *out_variant) {
   *out_variant = v;
   return EXIT_FINE;
 }
+
+int cli_compiler(const cli *c, compiler_kind *out_kind) {
+  const char *name = cli_text(c, "compiler");
+  compiler_kind kind = COMPILER_AUTO;
+  if (name && !compiler_parse(name, &kind))
+    return cli_usage(c, "unknown compiler '%s': hiprtc, llvm, nvrtc or auto", name);
+  *out_kind = kind;
+  return EXIT_FINE;
+}

@@ -1,0 +1,278 @@
+#include "../build.h"
+#include "../codeobject.h"
+#include "verbs.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Every kernel of every spec, and which spec a job came from. */
+typedef struct build_plan {
+  spec_file *files;
+  diags *file_diags; /* per file */
+  int file_count;
+  build_job *jobs;
+  int *job_file;
+  int job_count;
+} build_plan;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum { JOBS_PER_FILE = SPEC_MAX_LIST * 2 };
+
+static bool plan_init(build_plan *p, int file_count) {
+  size_t count = (size_t)file_count;
+  *p = (build_plan){.file_count = file_count};
+  p->files = calloc(count, sizeof *p->files);
+  p->file_diags = calloc(count, sizeof *p->file_diags);
+  p->jobs = calloc(count * JOBS_PER_FILE, sizeof *p->jobs);
+  p->job_file = calloc(count * JOBS_PER_FILE, sizeof *p->job_file);
+  return p->files && p->file_diags && p->jobs && p->job_file;
+}
+
+static void plan_finish(build_plan *p) {
+  for (int i = 0; i < p->file_count; i++) {
+    if (p->files) spec_file_finish(&p->files[i]);
+    if (p->file_diags) diags_finish(&p->file_diags[i]);
+  }
+  free(p->files);
+  free(p->file_diags);
+  free(p->jobs);
+  free(p->job_file);
+}
+
+/* Adds a file's jobs. Of targets that nobody named, those that don't serve the contract are left out, unless
+ * none does. */
+static int plan_file(const cli *c, build_plan *p, int index, const variant *v) {
+  const spec_file *file = &p->files[index];
+  target_list targets;
+  operation_list operations;
+  int code = cli_targets(c, &file->spec, &targets);
+  if (!code) code = cli_operations(c, file, &operations);
+  if (code) return code;
+  int before = p->job_count;
+  for (int attempt = 0; attempt < 2 && p->job_count == before; attempt++)
+    for (int t = 0; t < targets.count; t++)
+      for (int o = 0; o < operations.count; o++) {
+        diags ignored;
+        diags_init(&ignored);
+        bool take =
+            targets.named || attempt > 0 ||
+            emit_check(&file->spec.contract, operations.items[o], v, targets.items[t], &ignored) == HD_OK;
+        diags_finish(&ignored);
+        if (!take) continue;
+        p->job_file[p->job_count] = index;
+        p->jobs[p->job_count++] = (build_job){
+            .contract = &file->spec.contract,
+            .name = file->spec.name,
+            .operation = operations.items[o],
+            .variant = *v,
+            .target = targets.items[t],
+        };
+      }
+  return EXIT_FINE;
+}
+
+static void write_resources_json(const build_result *r, bool *first, text *out) {
+  codeobject object;
+  diags ignored;
+  diags_init(&ignored);
+  bool known = codeobject_parse(r->entry.code_object, r->entry.code_object_size, &object, &ignored) == HD_OK;
+  diags_finish(&ignored);
+  if (!known) return;
+  json_key(out, first, "kernels");
+  text_add(out, "[");
+  for (int i = 0; i < object.kernel_count; i++) {
+    const codeobject_kernel *k = &object.kernels[i];
+    bool first_member = true;
+    text_add(out, i > 0 ? ", {" : "{");
+    json_text(out, &first_member, "symbol", k->symbol);
+    json_int(out, &first_member, "vgprs", k->vgprs);
+    json_int(out, &first_member, "agprs", k->agprs);
+    json_int(out, &first_member, "sgprs", k->sgprs);
+    json_int(out, &first_member, "vgpr_spills", k->vgpr_spills);
+    json_int(out, &first_member, "sgpr_spills", k->sgpr_spills);
+    json_int(out, &first_member, "lds_bytes", k->static_lds);
+    json_int(out, &first_member, "scratch_bytes", k->scratch);
+    text_add(out, "}");
+  }
+  text_add(out, "]");
+}
+
+static void write_resources(const build_result *r, text *out) {
+  codeobject object;
+  diags ignored;
+  diags_init(&ignored);
+  if (codeobject_parse(r->entry.code_object, r->entry.code_object_size, &object, &ignored) == HD_OK)
+    for (int i = 0; i < object.kernel_count; i++) {
+      const codeobject_kernel *k = &object.kernels[i];
+      text_addf(out, "    %-24s %3u vgprs, %3u agprs, %3u sgprs, %u + %u spills, %u bytes LDS, %u scratch\n",
+                k->symbol, k->vgprs, k->agprs, k->sgprs, k->vgpr_spills, k->sgpr_spills, k->static_lds,
+                k->scratch);
+    }
+  diags_finish(&ignored);
+}
+
+static void write_result_json(const cli *c, const build_job *job, const build_result *r, text *out) {
+  bool first = true;
+  text_add(out, "{");
+  json_text(out, &first, "spec", job->name);
+  json_text(out, &first, "kernel", operation_name(job->operation));
+  json_text(out, &first, "target", job->target->name);
+  json_bool(out, &first, "ok", r->status == HD_OK);
+  json_text(out, &first, "status", hd_status_text(r->status));
+  json_text(out, &first, "compiler", r->compiler);
+  json_text(out, &first, "key", r->key);
+  json_bool(out, &first, "hit", r->hit);
+  json_number(out, &first, "compile_seconds", r->compile_seconds);
+  if (r->status == HD_OK) {
+    json_text(out, &first, "variant", r->entry.descriptor->variant);
+    json_int(out, &first, "code_object_bytes", (int64_t)r->entry.code_object_size);
+    if (cli_flag(c, "verbose") && job->target->family != FAMILY_CUDA) write_resources_json(r, &first, out);
+  }
+  json_key(out, &first, "diagnostics");
+  diags_render_json(&r->diags, out);
+  text_add(out, "}");
+}
+
+static void write_result(const cli *c, const build_job *job, const build_result *r, text *out) {
+  text_addf(out, "%-28s %-7s %-8s ", job->name, operation_name(job->operation), job->target->name);
+  if (r->status != HD_OK) {
+    text_addf(out, "%s\n", hd_status_text(r->status));
+    return;
+  }
+  if (r->hit)
+    text_add(out, "     hit");
+  else
+    text_addf(out, "%5.0f ms", r->compile_seconds * 1e3);
+  text_addf(out, "  %.12s  %s\n", r->key, r->compiler);
+  if (cli_flag(c, "verbose") && job->target->family != FAMILY_CUDA) write_resources(r, out);
+}
+
+/* Prints everything; the exit code is the worst of the results. */
+static int report(const cli *c, build_plan *p, build_result *results, double seconds, int code) {
+  text out;
+  text_init(&out);
+  int hits = 0, built = 0;
+  if (c->json) text_add(&out, "[");
+  for (int i = 0; i < p->job_count; i++) {
+    build_result *r = &results[i];
+    const spec_file *file = &p->files[p->job_file[i]];
+    text place;
+    text_init(&place);
+    text_addf(&place, "%s", file->path);
+    if (r->diags.count) cli_complain(text_string(&place), file, &r->diags);
+    text_finish(&place);
+    if (c->json) {
+      if (i > 0) text_add(&out, ",\n ");
+      write_result_json(c, &p->jobs[i], r, &out);
+    } else {
+      write_result(c, &p->jobs[i], r, &out);
+    }
+    hits += r->status == HD_OK && r->hit;
+    built += r->status == HD_OK && !r->hit;
+    int own = cli_exit_code(r->status);
+    if (own > code) code = own;
+  }
+  if (c->json)
+    text_add(&out, "]\n");
+  else
+    text_addf(&out, "%d kernels: %d compiled, %d from the cache, %d not built, %.3f s\n", p->job_count, built,
+              hits, p->job_count - built - hits, seconds);
+  return cli_output(&out, code);
+}
+
+static int build_plan_run(const cli *c, build_plan *p, cache *store, compiler_kind kind, int code) {
+  size_t count = p->job_count > 0 ? (size_t)p->job_count : 1;
+  build_result *results = calloc(count, sizeof *results);
+  if (!results) {
+    fprintf(stderr, "heddle build: out of memory\n");
+    return EXIT_FAILED;
+  }
+  const compile_limits limits = {.seconds = cli_number(c, "timeout", 0)};
+  double start = now();
+  if (p->job_count > 0)
+    build_all(store, kind, p->jobs, results, p->job_count, (int)cli_int(c, "jobs", 0), &limits);
+  code = report(c, p, results, now() - start, code);
+  for (int i = 0; i < p->job_count; i++)
+    build_result_finish(&results[i]);
+  free(results);
+  return code;
+}
+
+/* Reads all files; those that are not valid are complained about and left out. */
+static int read_files(const cli *c, build_plan *p, const variant *v) {
+  int worst = EXIT_FINE;
+  for (int i = 0; i < p->file_count; i++) {
+    diags *d = &p->file_diags[i];
+    hd_status status = spec_file_read(c->arguments[i], &p->files[i], d);
+    if (d->count || status != HD_OK) cli_complain(c->arguments[i], &p->files[i], d);
+    int code = cli_exit_code(status);
+    if (status == HD_OK) code = plan_file(c, p, i, v);
+    if (code == EXIT_USAGE) return code;
+    if (code > worst) worst = code;
+  }
+  return worst;
+}
+
+static int build(cli *c) {
+  build_plan p;
+  variant v;
+  compiler_kind kind;
+  int code = cli_variant(c, &v);
+  if (!code) code = cli_compiler(c, &kind);
+  if (code) return code;
+  if (!plan_init(&p, c->argument_count)) {
+    plan_finish(&p);
+    fprintf(stderr, "heddle build: out of memory\n");
+    return EXIT_FAILED;
+  }
+  code = read_files(c, &p, &v);
+  if (code != EXIT_USAGE) {
+    cache *store = NULL;
+    diags d;
+    diags_init(&d);
+    hd_status status = cache_open(NULL, &store, &d);
+    if (status != HD_OK) {
+      code = cli_fail(c, "cache", NULL, &d, status);
+    } else {
+      if (cache_warning(store)[0]) fprintf(stderr, "heddle build: cache: %s\n", cache_warning(store));
+      code = build_plan_run(c, &p, store, kind, code);
+      cache_close(store);
+      diags_finish(&d);
+    }
+  }
+  plan_finish(&p);
+  return code;
+}
+
+static const cli_option build_options[] = {
+    OPTION_ROW_TARGET,
+    OPTION_ROW_KERNEL,
+    OPTION_ROW_VARIANT,
+    OPTION_ROW_COMPILER,
+    {"jobs", 'j', OPTION_INT, "N", "compile N kernels at a time (default: the number of cores)", 1, 1024},
+    {"timeout", 0, OPTION_NUMBER, "SECONDS", "give up on a compile after this long (default: 60)", 0, 0},
+    {"verbose", 'v', OPTION_FLAG, NULL, "also registers, spills and LDS, read from the code objects", 0, 0},
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+const cli_verb verb_build = {
+    .name = "build",
+    .arguments = "SPEC...",
+    .summary = "compile kernels into the cache",
+    .details = "One line a kernel: spec, kernel, target, compile time or hit, code-object key, compiler.\n",
+    .examples = "  heddle build specs/*.yaml\n"
+                "  heddle build specs/minimax-m3-dense-fp8.yaml --target gfx950 --compiler llvm --verbose\n",
+    .result =
+        "0 all built or found, 1 declined or does not compile, 2 usage, 3 no compiler or another failure",
+    .options = build_options,
+    .fewest = 1,
+    .most = -1,
+    .run = build,
+};

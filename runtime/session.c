@@ -1,0 +1,170 @@
+#include "session.h"
+#include <stdlib.h>
+#include <string.h>
+
+hd_status session_open(const char *device_name, compiler_kind kind, const char *cache_directory,
+                       session *out_session, diags *errors) {
+  session s = {.compiler = kind};
+  hd_status status = device_open(device_name, &s.device, errors);
+  if (status != HD_OK) return status;
+  s.device->vtable->facts(s.device, &s.facts);
+  s.target = target_find(s.facts.target);
+  if (!s.target) {
+    diags_errorf(errors, "decline.target", NULL, "%s is a %s, which is not a target of heddle", device_name,
+                 s.facts.target[0] ? s.facts.target : "device of unknown kind");
+    device_close(s.device);
+    return HD_DECLINED;
+  }
+  status = cache_open(cache_directory, &s.cache, errors);
+  if (status != HD_OK) {
+    device_close(s.device);
+    return status;
+  }
+  *out_session = s;
+  return HD_OK;
+}
+
+void session_close(session *s) {
+  device_close(s->device);
+  cache_close(s->cache);
+  *s = (session){0};
+}
+
+static void append(diags *to, const diags *from) {
+  for (size_t i = 0; i < from->count; i++) {
+    const diag *item = &from->items[i];
+    diags_addf(to, item->severity, item->code, item->field, item->line, item->column, "%s", item->message);
+  }
+}
+
+static hd_status load_module(session *s, const cache_entry *entry, session_kernel *k, diags *errors) {
+  const device_vtable *v = s->device->vtable;
+  hd_status status = v->load(s->device, entry->code_object, entry->code_object_size, &k->module, errors);
+  for (int i = 0; status == HD_OK && i < k->descriptor->kernel_count; i++) {
+    const kernel_descriptor *kernel = &k->descriptor->kernels[i];
+    size_t lds = kernel->lds_bytes > 0 ? (size_t)kernel->lds_bytes : 0;
+    status = v->function(s->device, k->module, kernel->symbol, lds, &k->functions[i], errors);
+  }
+  if (status != HD_OK && k->module) v->unload(s->device, k->module);
+  return status;
+}
+
+hd_status session_load(session *s, const contract *c, const char *name, operation o, const variant *v,
+                       session_kernel *out_kernel, diags *errors) {
+  build_job job = {.contract = c, .name = name, .operation = o, .variant = *v, .target = s->target};
+  build_result result = {0};
+  build_all(s->cache, s->compiler, &job, &result, 1, 1, NULL);
+  append(errors, &result.diags);
+  session_kernel k = {.hit = result.hit, .compile_seconds = result.compile_seconds};
+  hd_status status = result.status;
+  if (status == HD_OK) {
+    k.descriptor = result.entry.descriptor;
+    memcpy(k.key, result.key, sizeof k.key);
+    memcpy(k.compiler, result.compiler, sizeof k.compiler);
+    status = load_module(s, &result.entry, &k, errors);
+  }
+  build_result_finish(&result);
+  if (status == HD_OK) *out_kernel = k;
+  return status;
+}
+
+void session_unload(session *s, session_kernel *k) {
+  diags ignored;
+  diags_init(&ignored);
+  if (k->workspace) s->device->vtable->release(s->device, k->workspace, &ignored);
+  if (k->module) s->device->vtable->unload(s->device, k->module);
+  diags_finish(&ignored);
+  *k = (session_kernel){0};
+}
+
+int64_t session_splits(const session *s, const session_kernel *k, const int64_t dims[DIM_COUNT],
+                       const int32_t *lengths, int64_t asked) {
+  if (asked > 0) return asked;
+  int64_t longest = 0;
+  for (int64_t i = 0; i < dims[DIM_SEQS]; i++)
+    if (lengths[i] > longest) longest = lengths[i];
+  return split_policy(dims[DIM_SEQS], dims[DIM_KV_HEADS], longest, k->descriptor->tile_tokens,
+                      s->facts.compute_units);
+}
+
+static hd_status make_room(session *s, session_kernel *k, const int64_t dims[DIM_COUNT], diags *errors) {
+  int64_t bytes = dims[DIM_SPLITS] > 1 ? extent_value(&k->descriptor->workspace, dims) : 0;
+  if (bytes <= k->workspace_bytes) return HD_OK;
+  const device_vtable *v = s->device->vtable;
+  if (k->workspace) v->release(s->device, k->workspace, errors);
+  k->workspace = 0;
+  k->workspace_bytes = 0;
+  hd_status status = v->allocate(s->device, (size_t)bytes, &k->workspace, errors);
+  if (status == HD_OK) k->workspace_bytes = bytes;
+  /* A merge that reads a partial nobody wrote would find NaN. */
+  if (status == HD_OK) status = v->fill(s->device, NULL, k->workspace, 0xff, (size_t)bytes, errors);
+  return status;
+}
+
+hd_status session_launch(session *s, session_kernel *k, const tensors *on_device,
+                         const int64_t dims[DIM_COUNT], float scale, diags *errors) {
+  hd_status status = make_room(s, k, dims, errors);
+  if (status != HD_OK) return status;
+  tensors t = *on_device;
+  t.present[TENSOR_WORKSPACE] = k->workspace != 0;
+  t.by_name[TENSOR_WORKSPACE].data = k->workspace;
+  status = launch_operation(s->device, NULL, k->descriptor, k->functions, &t, dims, scale, errors);
+  if (status == HD_OK) status = s->device->vtable->synchronize(s->device, NULL, errors);
+  return status;
+}
+
+static hd_status upload_one(session *s, tensor_role role, const tensor *host, tensor *out_device,
+                            diags *errors) {
+  const device_vtable *v = s->device->vtable;
+  size_t bytes = tensor_bytes(host);
+  device_pointer pointer = 0;
+  /* An empty tensor still gets an address. */
+  hd_status status = v->allocate(s->device, bytes > 0 ? bytes : 1, &pointer, errors);
+  if (status != HD_OK) return status;
+  if (bytes > 0 && role == ROLE_OUTPUT)
+    status = v->fill(s->device, NULL, pointer, 0xff, bytes, errors);
+  else if (bytes > 0)
+    status = v->copy_in(s->device, NULL, pointer, (const void *)(uintptr_t)host->data, bytes, errors);
+  if (status != HD_OK) {
+    v->release(s->device, pointer, errors);
+    return status;
+  }
+  *out_device = *host;
+  out_device->data = pointer;
+  return HD_OK;
+}
+
+hd_status session_upload(session *s, const contract *c, const char *operation_text, const tensors *host,
+                         tensors *out_device, diags *errors) {
+  tensors t = {0};
+  for (int i = 0; i < TENSOR_COUNT; i++) {
+    tensor_role role = bind_role(c, operation_text, (tensor_name)i);
+    if (!host->present[i] || role == ROLE_NONE) continue;
+    hd_status status = upload_one(s, role, &host->by_name[i], &t.by_name[i], errors);
+    if (status != HD_OK) {
+      session_release(s, &t);
+      return status;
+    }
+    t.present[i] = true;
+  }
+  *out_device = t;
+  return HD_OK;
+}
+
+hd_status session_download(session *s, const tensors *on_device, const tensors *host, tensor_name name,
+                           diags *errors) {
+  const tensor *to = &host->by_name[name];
+  size_t bytes = tensor_bytes(to);
+  if (bytes == 0) return HD_OK;
+  return s->device->vtable->copy_out(s->device, NULL, (void *)(uintptr_t)to->data,
+                                     on_device->by_name[name].data, bytes, errors);
+}
+
+void session_release(session *s, tensors *on_device) {
+  diags ignored;
+  diags_init(&ignored);
+  for (int i = 0; i < TENSOR_COUNT; i++)
+    if (on_device->present[i]) s->device->vtable->release(s->device, on_device->by_name[i].data, &ignored);
+  diags_finish(&ignored);
+  *on_device = (tensors){0};
+}

@@ -1,0 +1,294 @@
+#include "verify_compare.h"
+#include "oracle.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void verify_problem(verify_outcome *o, const char *format, ...) {
+  if (o->problem[0]) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(o->problem, sizeof o->problem, format, args);
+  va_end(args);
+  o->good = false;
+}
+
+static double value_at(const void *array, dtype type, int64_t index) {
+  return dtype_decode(type, (const unsigned char *)array + (size_t)index * (size_t)dtype_bytes(type));
+}
+
+/* Page, head, slot and channel of the element at `offset`, by search: only for a message. */
+static void describe_place(const verify_data *d, const layout *l, int64_t offset, char *out,
+                           size_t out_size) {
+  int64_t pages = d->sizes[DIM_PAGES], heads = d->sizes[DIM_KV_HEADS], stride_b, stride_h;
+  int64_t slots = l->size[AXIS_S] ? l->size[AXIS_S] : 1, channels = l->size[AXIS_D] ? l->size[AXIS_D] : 1;
+  snprintf(out, out_size, "element %" PRId64, offset);
+  if (l->count == 0 || pages * heads * slots * channels > 50000000) return;
+  layout_packed_strides(l, pages, heads, &stride_b, &stride_h);
+  for (int64_t p = 0; p < pages; p++)
+    for (int64_t h = 0; h < heads; h++)
+      for (int64_t s = 0; s < slots; s++)
+        for (int64_t c = 0; c < channels; c++)
+          if (layout_offset(l, stride_b, stride_h, heads, p, h, s, c) == offset) {
+            snprintf(out, out_size, "page %" PRId64 ", head %" PRId64 ", slot %" PRId64 ", channel %" PRId64,
+                     p, h, s, c);
+            return;
+          }
+}
+
+/* Elements that differ in bits and are not both NaN. */
+static int64_t compare_array(const verify_data *d, tensor_name name, const layout *l, const void *expected,
+                             verify_outcome *o) {
+  const tensor *t = &d->write.by_name[name];
+  const unsigned char *got = d->memory[name], *wanted = expected;
+  size_t bytes = (size_t)dtype_bytes(t->dtype);
+  int64_t count = tensor_elements(t), differ = 0;
+  if (memcmp(got, wanted, tensor_bytes(t)) == 0) return 0;
+  for (int64_t i = 0; i < count; i++) {
+    size_t at = (size_t)i * bytes;
+    if (memcmp(got + at, wanted + at, bytes) == 0) continue;
+    double a = value_at(got, t->dtype, i), b = value_at(wanted, t->dtype, i);
+    if (isnan(a) && isnan(b)) continue;
+    if (differ++ == 0) {
+      char place[120];
+      describe_place(d, l, i, place, sizeof place);
+      verify_problem(o, "write: %s at %s is %g, expected %g", tensor_name_text(name), place, a, b);
+    }
+  }
+  return differ;
+}
+
+void verify_compare_write(const verify_data *d, void *const expected[TENSOR_COUNT], verify_outcome *o) {
+  const contract *c = d->contract;
+  o->codes_differ = compare_array(d, TENSOR_K_CACHE, &c->kv.k, expected[TENSOR_K_CACHE], o) +
+                    compare_array(d, TENSOR_V_CACHE, &c->kv.v, expected[TENSOR_V_CACHE], o);
+  if (expected[TENSOR_K_SCALE])
+    o->scales_differ = compare_array(d, TENSOR_K_SCALE, &c->scale.k, expected[TENSOR_K_SCALE], o) +
+                       compare_array(d, TENSOR_V_SCALE, &c->scale.v, expected[TENSOR_V_SCALE], o);
+}
+
+/* Sums over everything compared so far. */
+typedef struct sums {
+  double error, norm;              /* against the oracle on the stored bytes */
+  double dot, own_norm, free_norm; /* against unquantised attention */
+} sums;
+
+/* One row of out: `width` channels against float64. */
+static void compare_row(const verify_data *d, int64_t row, const double *expected, int64_t width, sums *all,
+                        verify_outcome *o) {
+  dtype type = d->contract->output.dtype;
+  double error = 0, norm = 0;
+  for (int64_t i = 0; i < width; i++) {
+    double got = value_at(d->memory[TENSOR_OUT], type, row * width + i), wanted = expected[i];
+    /* What the output format can't hold is not an error of the kernel. */
+    if (isfinite(wanted) && fabs(wanted) > dtype_max(type)) {
+      unsigned char rounded[8];
+      dtype_encode(type, wanted, rounded);
+      wanted = dtype_decode(type, rounded);
+    }
+    if (!isfinite(got) || !isfinite(wanted)) {
+      bool same = isnan(wanted) ? isnan(got) : got == wanted;
+      if (!same)
+        verify_problem(o, "decode: row %" PRId64 " channel %" PRId64 " is %g, expected %g", row, i, got,
+                       wanted);
+      continue;
+    }
+    error += (got - wanted) * (got - wanted);
+    norm += wanted * wanted;
+  }
+  all->error += error;
+  all->norm += norm;
+  if (norm == 0 && error > 0) {
+    verify_problem(o, "decode: row %" PRId64 " should be zero", row);
+    return;
+  }
+  double relative = norm > 0 ? sqrt(error / norm) : 0;
+  if (relative > o->row_rms) {
+    o->row_rms = relative;
+    o->row = row;
+  }
+}
+
+static void compare_lse(const verify_data *d, int64_t row, double expected, verify_outcome *o) {
+  double got = value_at(d->memory[TENSOR_LSE], DTYPE_FP32, row);
+  if (!isfinite(expected) || !isfinite(got)) {
+    bool same = isnan(expected) ? isnan(got) : got == expected;
+    if (!same) verify_problem(o, "decode: lse of row %" PRId64 " is %g, expected %g", row, got, expected);
+    return;
+  }
+  double error = fabs(got - expected) / fmax(1.0, fabs(expected));
+  if (!(o->lse_error >= error)) o->lse_error = error;
+}
+
+/* The decode's host tensors with sequence `seq` alone; dims too. */
+static void one_sequence(const verify_data *d, int64_t seq, const int64_t dims[DIM_COUNT], tensors *out,
+                         int64_t out_dims[DIM_COUNT]) {
+  const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_PAGE_TABLE, TENSOR_LENGTHS};
+  *out = d->decode;
+  memcpy(out_dims, dims, DIM_COUNT * sizeof dims[0]);
+  for (size_t i = 0; i < sizeof per_sequence / sizeof per_sequence[0]; i++) {
+    tensor *t = &out->by_name[per_sequence[i]];
+    t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
+  }
+  out_dims[DIM_SEQS] = 1;
+}
+
+/* A contract over the same queries whose cache keeps k and v as the writer got them. */
+static bool plain_contract(const contract *c, contract *out) {
+  static const char *const items[] = {"b", "s", "h", "d"};
+  const unsigned axes = 1u << AXIS_B | 1u << AXIS_H | 1u << AXIS_S | 1u << AXIS_D;
+  layout_error ignored;
+  *out = *c;
+  out->kv.k_dtype = out->kv.v_dtype = c->query.dtype;
+  out->scale.granularity = SCALE_NONE;
+  out->scale.k.count = out->scale.v.count = 0;
+  return layout_parse(items, 4, axes, c->kv.page, c->head_dim.qk, &out->kv.k, &ignored) &&
+         layout_parse(items, 4, axes, c->kv.page, c->head_dim.v, &out->kv.v, &ignored);
+}
+
+/* Copies sequence `seq`'s rows of k or v in token order. With layout [b, s, h, d] that is the cache. */
+static void gather_rows(const verify_data *d, tensor_name name, int64_t seq, void *to) {
+  size_t bytes = (size_t)(d->sizes[DIM_KV_HEADS] *
+                          (name == TENSOR_K ? d->contract->head_dim.qk : d->contract->head_dim.v)) *
+                 (size_t)dtype_bytes(d->contract->query.dtype);
+  for (int64_t t = d->first_token[seq]; t < d->first_token[seq + 1]; t++, to = (char *)to + bytes)
+    memcpy(to, (const char *)d->memory[name] + (size_t)d->row[t] * bytes, bytes);
+}
+
+/* Unquantised attention of one sequence: `out` as the oracle's. */
+static hd_status decode_unquantised(const verify_data *d, int64_t seq, const int64_t dims[DIM_COUNT],
+                                    double scale, double *out, diags *errors) {
+  contract plain;
+  tensors host;
+  int64_t own[DIM_COUNT];
+  int64_t length = d->first_token[seq + 1] - d->first_token[seq];
+  if (!plain_contract(d->contract, &plain)) return HD_INTERNAL;
+  one_sequence(d, seq, dims, &host, own);
+  own[DIM_PAGES] = own[DIM_TABLE_PAGES] = (length + d->page - 1) / d->page;
+  int64_t rows = own[DIM_PAGES] * d->page * own[DIM_KV_HEADS];
+  size_t element = (size_t)dtype_bytes(plain.query.dtype);
+  int64_t copies = plain.select.per == PER_KV_HEAD ? own[DIM_KV_HEADS] : 1;
+  void *k = calloc((size_t)(rows * plain.head_dim.qk) + 1, element),
+       *v = calloc((size_t)(rows * plain.head_dim.v) + 1, element);
+  int32_t *table = calloc((size_t)(copies * own[DIM_PAGES]) + 1, sizeof *table);
+  hd_status status = k && v && table ? HD_OK : HD_OUT_OF_MEMORY;
+  if (status == HD_OK) {
+    gather_rows(d, TENSOR_K, seq, k);
+    gather_rows(d, TENSOR_V, seq, v);
+    for (int64_t i = 0; i < copies * own[DIM_PAGES]; i++)
+      table[i] = (int32_t)(i % own[DIM_PAGES]);
+    host.by_name[TENSOR_K_CACHE].data = (uint64_t)(uintptr_t)k;
+    host.by_name[TENSOR_V_CACHE].data = (uint64_t)(uintptr_t)v;
+    host.by_name[TENSOR_PAGE_TABLE].data = (uint64_t)(uintptr_t)table;
+    layout_packed_strides(&plain.kv.k, own[DIM_PAGES], own[DIM_KV_HEADS], &own[DIM_K_STRIDE_B],
+                          &own[DIM_K_STRIDE_H]);
+    layout_packed_strides(&plain.kv.v, own[DIM_PAGES], own[DIM_KV_HEADS], &own[DIM_V_STRIDE_B],
+                          &own[DIM_V_STRIDE_H]);
+    status = oracle_decode(&plain, &host, own, scale, out, NULL, errors);
+  }
+  free(k);
+  free(v);
+  free(table);
+  return status;
+}
+
+/* Whether a comparison with unquantised attention says anything about the kernels, and not only about the
+ * format. */
+static bool cosine_applies(const verify_data *d) {
+  const unsigned mild = TRAIT_CLEAN | TRAIT_ZERO_QUERY | TRAIT_ZERO_TOKENS | TRAIT_SKIPPED | TRAIT_FAR;
+  return (d->from->traits & ~mild) == 0;
+}
+
+/* What storing k and v in a format may cost. */
+static double cosine_least(const contract *c) {
+  static const struct {
+    dtype type;
+    double cosine;
+  } table[] = {
+      {DTYPE_BF16, 0.99999},       {DTYPE_FP16, 0.99999},  {DTYPE_FP8_E4M3FN, 0.999},
+      {DTYPE_FP8_E4M3FNUZ, 0.999}, {DTYPE_FP8_E5M2, 0.99}, {DTYPE_INT8, 0.999},
+  };
+  double least = 1;
+  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+    if ((table[i].type == c->kv.k_dtype || table[i].type == c->kv.v_dtype) && table[i].cosine < least)
+      least = table[i].cosine;
+  return least;
+}
+
+/* Which sequences to check: the oracle takes about 5 µs a token and query head, so large batches are sampled.
+ */
+static void choose_sequences(const verify_data *d, const int64_t dims[DIM_COUNT], random_state *r,
+                             bool chosen[CASE_MAX_SEQS]) {
+  const int64_t budget = 1 << 21; /* tokens times query heads */
+  int64_t q_heads = dims[DIM_KV_HEADS] * d->contract->query.heads_per_kv, spent = 0;
+  int64_t seqs = dims[DIM_SEQS];
+  bool all = d->live_tokens * q_heads <= budget;
+  for (int64_t s = 0; s < seqs; s++) {
+    int64_t length = d->first_token[s + 1] - d->first_token[s];
+    chosen[s] = all || (length == d->longest && spent == 0) || length <= 1;
+    if (chosen[s]) spent += length * q_heads;
+  }
+  for (int64_t attempt = 0; !all && attempt < seqs; attempt++) {
+    int64_t s = random_below(r, seqs);
+    int64_t cost = (d->first_token[s + 1] - d->first_token[s]) * q_heads;
+    if (chosen[s] || spent + cost > budget) continue;
+    chosen[s] = true;
+    spent += cost;
+  }
+}
+
+static hd_status compare_sequence(const verify_data *d, int64_t seq, const int64_t dims[DIM_COUNT],
+                                  double scale, sums *all, verify_outcome *o, diags *errors) {
+  int64_t width = d->contract->head_dim.v,
+          rows = dims[DIM_ROWS] * dims[DIM_KV_HEADS] * d->contract->query.heads_per_kv;
+  bool with_lse = d->decode.present[TENSOR_LSE];
+  double *expected = calloc((size_t)(rows * (2 * width + 1)), sizeof *expected);
+  if (!expected) return HD_OUT_OF_MEMORY;
+  double *lse = expected + rows * width, *unquantised = lse + rows;
+  tensors host;
+  int64_t own[DIM_COUNT];
+  one_sequence(d, seq, dims, &host, own);
+  hd_status status = oracle_decode(d->contract, &host, own, scale, expected, with_lse ? lse : NULL, errors);
+  for (int64_t i = 0; status == HD_OK && i < rows; i++) {
+    compare_row(d, seq * rows + i, expected + i * width, width, all, o);
+    if (with_lse) compare_lse(d, seq * rows + i, lse[i], o);
+  }
+  if (status == HD_OK && cosine_applies(d) && d->first_token[seq + 1] > d->first_token[seq]) {
+    status = decode_unquantised(d, seq, dims, scale, unquantised, errors);
+    for (int64_t i = 0; status == HD_OK && i < rows * width; i++) {
+      double got = value_at(d->memory[TENSOR_OUT], d->contract->output.dtype, seq * rows * width + i);
+      all->dot += got * unquantised[i];
+      all->own_norm += got * got;
+      all->free_norm += unquantised[i] * unquantised[i];
+    }
+  }
+  free(expected);
+  return status;
+}
+
+hd_status verify_compare_decode(const verify_data *d, const int64_t dims[DIM_COUNT], double scale,
+                                random_state *r, verify_outcome *o, diags *errors) {
+  bool chosen[CASE_MAX_SEQS] = {false};
+  sums all = {0};
+  hd_status status = HD_OK;
+  choose_sequences(d, dims, r, chosen);
+  for (int64_t s = 0; status == HD_OK && s < dims[DIM_SEQS]; s++)
+    if (chosen[s]) status = compare_sequence(d, s, dims, scale, &all, o, errors);
+  if (status != HD_OK) return status;
+  o->rms = all.norm > 0 ? sqrt(all.error / all.norm) : 0;
+  if (o->rms > VERIFY_RMS)
+    verify_problem(o, "decode: relative RMS error %.2e, allowed %.1e", o->rms, VERIFY_RMS);
+  if (o->row_rms > VERIFY_ROW_RMS)
+    verify_problem(o, "decode: relative RMS error of row %" PRId64 " is %.2e, allowed %.1e", o->row,
+                   o->row_rms, VERIFY_ROW_RMS);
+  if (o->lse_error > VERIFY_LSE)
+    verify_problem(o, "decode: lse error %.2e, allowed %.1e", o->lse_error, VERIFY_LSE);
+  o->cosine_least = cosine_least(d->contract);
+  if (all.own_norm > 0 && all.free_norm > 0) o->cosine = all.dot / sqrt(all.own_norm * all.free_norm);
+  if (cosine_applies(d) && all.free_norm > 0 && !(o->cosine >= o->cosine_least))
+    verify_problem(o, "cosine to unquantised attention %.6f, expected at least %.5f", o->cosine,
+                   o->cosine_least);
+  return HD_OK;
+}
