@@ -47,8 +47,8 @@ static const matrix_op gfx1250_ops[] = {
 
 /* fp8 mma.sync is emulated on sm_90, so fp8 caches go through f16 here: e4m3 to f16 is exact. */
 static const matrix_op sm_90_ops[] = {
-    {"mma_m16n8k16_bf16", DTYPE_BF16, 16, MMA8(4), "fragment_t", "mma_m16n8k16_bf16(other, kv, acc)"},
-    {"mma_m16n8k16_f16", DTYPE_FP16, 16, MMA8(4), "fragment_t", "mma_m16n8k16_f16(other, kv, acc)"},
+    {"mma_m16n8k16_bf16", DTYPE_BF16, 16, MMA8(4), NULL, "mma_m16n8k16_bf16(other, kv, acc)"},
+    {"mma_m16n8k16_f16", DTYPE_FP16, 16, MMA8(4), NULL, "mma_m16n8k16_f16(other, kv, acc)"},
 };
 
 #define OPS(table) table, sizeof table / sizeof *table

@@ -17,7 +17,8 @@ typedef struct matrix_op {
   int k;                /* products per instruction along k */
   int rows, columns;
   int row_stride, groups, group_stride, elements, row_run, columns_per_lane;
-  const char *operand_type, *call; /* source text: the operand's C type, the call on (kv, other, acc) */
+  const char *operand_type; /* C type of an operand; NULL: the call takes fragments as they are */
+  const char *call;         /* source text: the product of kv and other, added to acc */
 } matrix_op;
 
 typedef struct target {

@@ -1,10 +1,19 @@
-"""Turns template files into one C source: embed.py OUTPUT TEMPLATE..."""
+"""Turns template files into one C source: embed.py OUTPUT TEMPLATE... -- GENERATOR_SOURCE...
+
+The generator sources are not embedded; they only count towards the generator sum.
+"""
+import hashlib
 import pathlib
 import sys
 
-output, *paths = sys.argv[1:]
-paths = sorted(map(pathlib.Path, paths), key=lambda p: p.name)
-lines = ["/* Made from templates/ by embed.py. */", '#include "../generator/emit.h"', "#include <string.h>", ""]
+output, *rest = sys.argv[1:]
+split = rest.index("--")
+paths = sorted(map(pathlib.Path, rest[:split]), key=lambda p: p.name)
+sources = sorted(map(pathlib.Path, rest[split + 1 :]), key=lambda p: p.name)
+total = hashlib.sha256()
+for path in paths + sources:
+    total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+lines = ["/* Made from templates/ by embed.py. */", '#include "emit.h"', "#include <string.h>", ""]
 for i, path in enumerate(paths):
     data = path.read_bytes()
     lines.append(f"static const char text_{i}[] = {{")
@@ -31,5 +40,7 @@ lines += [
     "  static const template_source source = {find, NULL};",
     "  return &source;",
     "}",
+    "",
+    f'const char *emit_generator_sum(void) {{ return "{total.hexdigest()}"; }}',
 ]
 pathlib.Path(output).write_text("\n".join(lines) + "\n")

@@ -1,1 +1,146 @@
-placeholder
+// ---- AMD GCN: types, lanes, conversions --------------------------------------------------------------------
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+typedef u32 u32x2 __attribute__((ext_vector_type(2)));
+typedef u32 u32x4 __attribute__((ext_vector_type(4)));
+typedef float float2_t __attribute__((ext_vector_type(2)));
+typedef int int2_t __attribute__((ext_vector_type(2)));
+typedef int int8_t __attribute__((ext_vector_type(8)));
+typedef short short4_t __attribute__((ext_vector_type(4)));
+typedef short short8_t __attribute__((ext_vector_type(8)));
+typedef _Float16 half2_t __attribute__((ext_vector_type(2)));
+typedef _Float16 half4_t __attribute__((ext_vector_type(4)));
+typedef _Float16 half8_t __attribute__((ext_vector_type(8)));
+typedef _Float16 half16_t __attribute__((ext_vector_type(16)));
+typedef __bf16 bf16x8_t __attribute__((ext_vector_type(8)));
+typedef __bf16 bf16x16_t __attribute__((ext_vector_type(16)));
+
+#define DEVICE static __attribute__((device)) inline __attribute__((always_inline))
+#define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
+#define SHARED static __attribute__((shared))
+#define UNROLL _Pragma("unroll")
+
+DEVICE int thread_id() { return (int)__builtin_amdgcn_workitem_id_x(); }
+// A wave's number is the same in all its lanes; saying so keeps loop bounds in scalar registers.
+DEVICE int wave_id() { return __builtin_amdgcn_readfirstlane(thread_id() / WAVE); }
+DEVICE int lane_id() { return thread_id() % WAVE; }
+DEVICE int workgroup_x() { return (int)__builtin_amdgcn_workgroup_id_x(); }
+DEVICE int workgroup_y() { return (int)__builtin_amdgcn_workgroup_id_y(); }
+DEVICE int workgroup_z() { return (int)__builtin_amdgcn_workgroup_id_z(); }
+DEVICE void barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+DEVICE u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }
+DEVICE float float_of(u32 x) { return __builtin_bit_cast(float, x); }
+DEVICE float exp2_fast(float x) { return __builtin_amdgcn_exp2f(x); }
+DEVICE float log2_fast(float x) { return __builtin_amdgcn_logf(x); }
+DEVICE float max_of(float a, float b) { return __builtin_fmaxf(a, b); }
+DEVICE float abs_of(float a) { return __builtin_fabsf(a); }
+DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+// The value of the lane whose number differs in the bits of `mask`.
+DEVICE float lane_xor(float x, int mask) {
+  return float_of((u32)__builtin_amdgcn_ds_bpermute((lane_id() ^ mask) << 2, (int)bits_of(x)));
+}
+// The value of the lane 8 further on, within each row of 16 lanes (DPP row_ror:8).
+DEVICE float lane_plus_8(float x) {
+  return float_of((u32)__builtin_amdgcn_update_dpp(0, (int)bits_of(x), 0x128, 0xf, 0xf, true));
+}
+// The value of lane `index` of this lane's row of 16: a matrix row's or column's neighbour in the same group. DPP
+// row_share (row_newbcast on CDNA) takes its lane as an immediate; unrolled callers leave one case.
+template <int INDEX> DEVICE float row_lane(float x) {
+  return float_of((u32)__builtin_amdgcn_update_dpp(0, (int)bits_of(x), 0x150 + INDEX, 0xf, 0xf, true));
+}
+DEVICE float index_lane(float x, int index) {
+  switch (index) {
+  case 0: return row_lane<0>(x);
+  case 1: return row_lane<1>(x);
+  case 2: return row_lane<2>(x);
+  case 3: return row_lane<3>(x);
+  case 4: return row_lane<4>(x);
+  case 5: return row_lane<5>(x);
+  case 6: return row_lane<6>(x);
+  case 7: return row_lane<7>(x);
+  case 8: return row_lane<8>(x);
+  case 9: return row_lane<9>(x);
+  case 10: return row_lane<10>(x);
+  case 11: return row_lane<11>(x);
+  case 12: return row_lane<12>(x);
+  case 13: return row_lane<13>(x);
+  case 14: return row_lane<14>(x);
+  default: return row_lane<15>(x);
+  }
+}
+// Bytes picked from {high, low}: selector bytes 0-3 name low, 4-7 high.
+DEVICE u32 pick_bytes(u32 high, u32 low, u32 selector) { return __builtin_amdgcn_perm(high, low, selector); }
+
+// K and V are read once: loads say so. BYTES is 1, 2, 4, 8 or 16; `byte` is the place in `words`.
+template <int BYTES> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
+  if constexpr (BYTES == 16) {
+    u32x4 x = __builtin_nontemporal_load((const u32x4 *)from);
+    UNROLL for (int i = 0; i < 4; i++) words[byte / 4 + i] = x[i];
+  } else if constexpr (BYTES == 8) {
+    u32x2 x = __builtin_nontemporal_load((const u32x2 *)from);
+    UNROLL for (int i = 0; i < 2; i++) words[byte / 4 + i] = x[i];
+  } else if constexpr (BYTES == 4) {
+    words[byte / 4] = __builtin_nontemporal_load((const u32 *)from);
+  } else {
+    u32 x = BYTES == 2 ? (u32) * (const u16 *)from : (u32)*from;
+    words[byte / 4] = byte % 4 ? words[byte / 4] | x << byte % 4 * 8 : x;
+  }
+}
+
+// Number formats: PER_WORD values in a 32-bit word, lowest first; pack rounds to nearest even.
+struct format_fp32 {
+  static constexpr int BYTES = 4, PER_WORD = 1;
+  DEVICE u32 pack(const float *x) { return bits_of(x[0]); }
+  DEVICE void unpack(u32 word, float *x) { x[0] = float_of(word); }
+};
+
+struct format_bf16 {
+  static constexpr int BYTES = 2, PER_WORD = 2;
+  DEVICE u32 pack(const float *x) {
+    u32 low = bits_of((float)(__bf16)x[0]), high = bits_of((float)(__bf16)x[1]);
+    return pick_bytes(high, low, 0x07060302);
+  }
+  DEVICE void unpack(u32 word, float *x) {
+    x[0] = float_of(word << 16);
+    x[1] = float_of(word & 0xffff0000u);
+  }
+};
+
+struct format_fp16 {
+  static constexpr int BYTES = 2, PER_WORD = 2;
+  DEVICE u32 pack(const float *x) {
+    half2_t h = {(_Float16)x[0], (_Float16)x[1]};
+    return __builtin_bit_cast(u32, h);
+  }
+  DEVICE void unpack(u32 word, float *x) {
+    half2_t h = __builtin_bit_cast(half2_t, word);
+    x[0] = (float)h[0];
+    x[1] = (float)h[1];
+  }
+};
+
+// The dialect is the target's own (see the contract above); values beyond FP8_MAX must not come here.
+struct format_fp8 {
+  static constexpr int BYTES = 1, PER_WORD = 4;
+  DEVICE u32 pack(const float *x) {
+    int word = __builtin_amdgcn_cvt_pk_fp8_f32(x[0], x[1], 0, false);
+    return (u32)__builtin_amdgcn_cvt_pk_fp8_f32(x[2], x[3], word, true);
+  }
+  DEVICE void unpack(u32 word, float *x) {
+    float2_t low = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, false);
+    float2_t high = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, true);
+    x[0] = low[0];
+    x[1] = low[1];
+    x[2] = high[0];
+    x[3] = high[1];
+  }
+};

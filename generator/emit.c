@@ -1,0 +1,246 @@
+#include "emit_internal.h"
+#include "plan.h"
+#include "sha256.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *operation_name(operation o) { return o == OPERATION_WRITE ? "write" : "decode"; }
+
+bool operation_parse(const char *name, operation *out_operation) {
+  for (operation o = OPERATION_WRITE; o <= OPERATION_DECODE; o++)
+    if (strcmp(name, operation_name(o)) == 0) {
+      *out_operation = o;
+      return true;
+    }
+  return false;
+}
+
+bool variant_parse(const char *name, variant *out_variant) {
+  variant v = {0};
+  if (strcmp(name, "default") != 0) {
+    char *end;
+    if (*name != 'w') return false;
+    long waves = strtol(name + 1, &end, 10);
+    if (*end || end == name + 1 || waves < 1 || waves > 16) return false;
+    v.waves = (int)waves;
+  }
+  *out_variant = v;
+  return true;
+}
+
+void variant_write(const variant *v, text *out) {
+  if (v->waves)
+    text_addf(out, "w%d", v->waves);
+  else
+    text_add(out, "default");
+}
+
+const char *format_of(dtype d) {
+  switch (d) {
+  case DTYPE_BF16:
+    return "format_bf16";
+  case DTYPE_FP16:
+    return "format_fp16";
+  case DTYPE_FP32:
+    return "format_fp32";
+  default:
+    return "format_fp8";
+  }
+}
+
+static const char *find_template(const template_source *templates, const char *file, size_t *out_length, diags *diags) {
+  const char *source = templates->find(templates->user, file, out_length);
+  if (!source) diags_errorf(diags, "emit.template", NULL, "template %s is missing", file);
+  return source;
+}
+
+hd_status template_copy(const template_source *templates, const char *file, text *out, diags *diags) {
+  size_t length;
+  const char *source = find_template(templates, file, &length, diags);
+  if (!source) return HD_INTERNAL;
+  text_add_bytes(out, source, length);
+  return HD_OK;
+}
+
+hd_status template_fill(const template_source *templates, const char *file, fence_filler fill, void *user, text *out,
+                        diags *diags) {
+  static const char mark[] = "//@ ";
+  size_t length;
+  const char *at = find_template(templates, file, &length, diags);
+  if (!at) return HD_INTERNAL;
+  for (const char *end = at + length; at < end;) {
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    const char *next = newline ? newline + 1 : end;
+    size_t line = (size_t)((newline ? newline : end) - at);
+    char name[64];
+    if (line > strlen(mark) && memcmp(at, mark, strlen(mark)) == 0) {
+      snprintf(name, sizeof name, "%.*s", (int)(line - strlen(mark)), at + strlen(mark));
+      if (!fill(user, name, out)) {
+        diags_errorf(diags, "emit.template", NULL, "template %s has a fence '%s' that nothing fills", file, name);
+        return HD_INTERNAL;
+      }
+    } else {
+      text_add_bytes(out, at, (size_t)(next - at));
+    }
+    at = next;
+  }
+  return HD_OK;
+}
+
+void write_contract_comment(const contract *c, const char *operation, const target *t, text *out) {
+  text canonical;
+  text_init(&canonical);
+  contract_write(c, &canonical);
+  text_addf(out, "// %s for %s, made by heddle from this contract:\n//\n", operation, t->name);
+  for (const char *at = text_string(&canonical); *at;) {
+    size_t length = strcspn(at, "\n");
+    text_addf(out, "//   %.*s\n", (int)length, at);
+    at += length + (at[length] == '\n');
+  }
+  text_add(out, "//\n// Freestanding: hiprtc, clang and nvrtc compile it without an include path.\n\n");
+  text_finish(&canonical);
+}
+
+void write_int(text *out, const char *name, int64_t value) {
+  text_addf(out, "constexpr int %s = %lld;\n", name, (long long)value);
+}
+
+void write_bool(text *out, const char *name, bool value) {
+  text_addf(out, "constexpr bool %s = %s;\n", name, value ? "true" : "false");
+}
+
+void write_float(text *out, const char *name, double value) {
+  text_addf(out, "constexpr float %s = (float)", name);
+  text_add_double(out, value);
+  text_add(out, ";\n");
+}
+
+void write_offset_function(text *out, const char *name, const layout *l, int element_bytes) {
+  bool outside_head = false;
+  for (int i = 0; i < l->count; i++) outside_head |= layout_factor_stride(l, i).times_heads;
+  bool wide = outside_head || layout_inner_elements(l) * element_bytes >= INT32_MAX;
+  text written;
+  text_init(&written);
+  layout_write(l, &written);
+  text_addf(out, "// %s\nDEVICE %s %s(u32 slot, u32 channel, i64 heads_stride) { return ", text_string(&written),
+            wide ? "i64" : "u32", name);
+  layout_write_offset(l, wide ? "(i64)slot" : "slot", wide ? "(i64)channel" : "channel", "heads_stride", out);
+  text_add(out, "; }\n");
+  text_finish(&written);
+}
+
+void write_scale_offset_function(text *out, const char *name, const layout *l) {
+  text written;
+  text_init(&written);
+  layout_write(l, &written);
+  text_addf(out, "// scales %s\nDEVICE i64 %s(u32 slot, i64 heads_stride) { return ", text_string(&written), name);
+  layout_write_offset(l, "(i64)slot", "0", "heads_stride", out);
+  text_add(out, "; }\n");
+  text_finish(&written);
+}
+
+void write_scale_type(text *out, dtype d) {
+  if (d == DTYPE_FP16)
+    text_add(out, "typedef u16 scale_t; // fp16\n"
+                  "DEVICE float scale_value(scale_t s) {\n"
+                  "  float x[2];\n"
+                  "  format_fp16::unpack(s, x);\n"
+                  "  return x[0];\n"
+                  "}\n"
+                  "DEVICE scale_t scale_of(float x) {\n"
+                  "  const float values[2] = {x > 65504.0f ? 65504.0f : x, 0.0f};\n"
+                  "  return (scale_t)format_fp16::pack(values);\n"
+                  "}\n");
+  else
+    text_add(out, "typedef float scale_t;\n"
+                  "DEVICE float scale_value(scale_t s) { return s; }\n"
+                  "DEVICE scale_t scale_of(float x) { return x; }\n");
+}
+
+static void add_argument(kernel_descriptor *k, argument_kind kind, int index) {
+  if (k->argument_count < DESCRIPTOR_MAX_ARGUMENTS)
+    k->arguments[k->argument_count++] = (argument){kind, index};
+}
+
+void add_tensor(kernel_descriptor *k, tensor_name t) { add_argument(k, ARGUMENT_TENSOR, (int)t); }
+void add_dim(kernel_descriptor *k, dim d) { add_argument(k, ARGUMENT_DIM, (int)d); }
+void add_logits_scale(kernel_descriptor *k) { add_argument(k, ARGUMENT_LOGITS_SCALE, 0); }
+
+/* C types of the tensors that are not plain `const void *`. The writer's cache and scales are written in place. */
+static const char *tensor_type(tensor_name t, bool writer) {
+  switch (t) {
+  case TENSOR_OUT:
+  case TENSOR_WORKSPACE:
+    return "void *";
+  case TENSOR_LSE:
+    return "float *";
+  case TENSOR_K_CACHE:
+  case TENSOR_V_CACHE:
+    return writer ? "void *" : "const void *";
+  case TENSOR_K_SCALE:
+  case TENSOR_V_SCALE:
+    return writer ? "scale_t *" : "const scale_t *";
+  case TENSOR_PAGE_TABLE:
+  case TENSOR_LENGTHS:
+    return "const int *";
+  case TENSOR_SLOT_MAPPING:
+    return "const i64 *";
+  default:
+    return "const void *";
+  }
+}
+
+void write_arguments(const kernel_descriptor *k, text *out) {
+  bool writer = false;
+  for (int i = 0; i < k->argument_count; i++)
+    writer |= k->arguments[i].kind == ARGUMENT_TENSOR && k->arguments[i].index == TENSOR_SLOT_MAPPING;
+  for (int i = 0; i < k->argument_count; i++) {
+    argument a = k->arguments[i];
+    const char *type = a.kind == ARGUMENT_TENSOR ? tensor_type((tensor_name)a.index, writer)
+                       : a.kind == ARGUMENT_LOGITS_SCALE ? "float "
+                       : argument_bytes(a) == 8 ? "i64 "
+                                                : "int ";
+    text_addf(out, "    %s%s%s%s\n", type, a.kind == ARGUMENT_TENSOR ? "__restrict__ " : "", argument_name(a),
+              i + 1 < k->argument_count ? "," : "");
+  }
+}
+
+hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *diags) {
+  contract resolved = contract_resolve(c, t->fp8);
+  decode_plan decode;
+  write_plan write;
+  return o == OPERATION_DECODE ? plan_decode(&resolved, v, t, &decode, diags)
+                               : plan_write(&resolved, v, t, &write, diags);
+}
+
+hd_status emit_operation(const contract *c, operation o, const variant *v, const target *t,
+                         const template_source *templates, emission *out_emission, diags *diags) {
+  contract resolved = contract_resolve(c, t->fp8);
+  descriptor d;
+  memset(&d, 0, sizeof d);
+  text source, name;
+  text_init(&source);
+  text_init(&name);
+  variant_write(v, &name);
+  snprintf(d.operation, sizeof d.operation, "%s", operation_name(o));
+  snprintf(d.target, sizeof d.target, "%s", t->name);
+  snprintf(d.variant, sizeof d.variant, "%s", text_string(&name));
+  text_finish(&name);
+  hd_status status = contract_key(c, d.contract_key);
+  if (status == HD_OK)
+    status = (o == OPERATION_DECODE ? emit_decode : emit_write)(&resolved, v, t, templates, &source, &d, diags);
+  if (status == HD_OK && source.failed) status = HD_OUT_OF_MEMORY;
+  if (status == HD_OK) {
+    out_emission->source = text_take(&source);
+    out_emission->descriptor = d;
+  }
+  text_finish(&source);
+  return status;
+}
+
+void emission_finish(emission *e) {
+  free(e->source);
+  e->source = NULL;
+}

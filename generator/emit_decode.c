@@ -1,0 +1,288 @@
+#include "emit_internal.h"
+#include "plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct decode_fences {
+  const contract *contract;
+  const decode_plan *plan;
+  const descriptor *descriptor;
+  const template_source *templates;
+  diags *diags;
+} decode_fences;
+
+static bool token_scales(const contract *c) { return c->scale.granularity == SCALE_TOKEN_HEAD; }
+static bool tensor_scale(const contract *c) { return c->scale.granularity == SCALE_TENSOR; }
+
+static int v_load(const decode_plan *p) { return p->v_channels > 1 ? p->v_channels : p->v_tokens; }
+
+/* What the plan found, for the reader of the source. */
+static void write_summary(const contract *c, const decode_plan *p, text *out) {
+  const matrix_op *op = p->op;
+  int bytes = dtype_bytes(c->kv.k_dtype);
+  text_addf(out, "// ---- solved by the generator\n//\n");
+  text_addf(out, "// Products: %s, %d %s rows x %d columns; ", op->name, op->rows, "token or channel", op->columns);
+  if (p->widen)
+    text_addf(out, "stored %s widened to %s, exactly", dtype_name(c->kv.k_dtype), dtype_name(op->operand));
+  else
+    text_addf(out, "operands as stored");
+  text_addf(out, "; q in %d part%s, weights in %d%s.\n", p->q_parts, p->q_parts > 1 ? "s" : "", p->p_parts,
+            p->folded ? ", both parts side by side in one product" : "");
+  text_addf(out, "// Tile: %d tokens a wave, %d a lane group; %d waves.\n", p->tile, p->list, p->waves);
+  text_addf(out, "// K: loads of %d bytes along channels, straight into fragments.\n", p->k_load * bytes);
+  if (p->v_channels > 1)
+    text_addf(out, "// V: loads of %d bytes along channels, transposed in registers by byte permutes.\n",
+              p->v_channels * bytes);
+  else
+    text_addf(out, "// V: loads of %d bytes along tokens, straight into fragments.\n", p->v_tokens * bytes);
+  if (p->k_load * bytes < 16 || v_load(p) * bytes < 16)
+    text_addf(out, "// Loads narrower than 16 bytes: %s.\n",
+              p->k_load * bytes < 16 && v_load(p) * bytes < 16 ? "K and V"
+              : p->k_load * bytes < 16                               ? "K"
+                                                                     : "V");
+  text_addf(out, "// Loads are requested %s; the query stays in %s.\n",
+            p->early_loads ? "as early as their place is free" : "late, to save registers",
+            p->query_in_lds ? "LDS" : "registers");
+  text_addf(out, "// Vector registers, estimated: %d of %d.\n\n", p->registers, p->target->vgprs);
+}
+
+static void write_shape(const contract *c, const decode_plan *p, text *out) {
+  const matrix_op *op = p->op;
+  write_int(out, "HEADS", c->query.heads_per_kv);
+  write_int(out, "HEAD_DIM_QK", c->head_dim.qk);
+  write_int(out, "HEAD_DIM_V", c->head_dim.v);
+  text_addf(out, "constexpr u32 PAGE = %d; // tokens\n\n", c->kv.page);
+  text_addf(out, "typedef %s QUERY;\ntypedef %s KV_K;\ntypedef %s KV_V;\ntypedef %s OPERAND; // of the products\n"
+                 "typedef %s OUTPUT;\n\n",
+            format_of(c->query.dtype), format_of(c->kv.k_dtype), format_of(c->kv.v_dtype), format_of(op->operand),
+            format_of(c->output.dtype));
+  text_add(out, "// The matrix instruction: which lane and element holds which row and k.\n");
+  write_int(out, "INDICES", op->rows);
+  write_int(out, "INDEX_STRIDE", op->row_stride);
+  write_int(out, "GROUPS", op->groups);
+  write_int(out, "GROUP_STRIDE", op->group_stride);
+  write_int(out, "ELEMENTS", op->elements);
+  write_int(out, "RUN", op->row_run);
+  write_int(out, "PER_LANE", op->columns_per_lane);
+  write_int(out, "COLUMNS", op->columns);
+  write_int(out, "FRAGMENT_WORDS", op->elements * dtype_bytes(op->operand) / 4);
+  text_add(out, "\n");
+  write_int(out, "WAVES", p->waves);
+  write_int(out, "THREADS", p->waves * p->target->wave);
+  write_int(out, "MERGE_THREADS", 256);
+  write_int(out, "LIST", p->list);
+  write_int(out, "TILE", p->tile);
+  write_int(out, "BLOCKS", p->blocks);
+  write_int(out, "SCORE_TILES", p->score_tiles);
+  write_int(out, "VALUE_TILES", p->value_tiles);
+  write_int(out, "K_LIST", p->k_list);
+  write_int(out, "K_CHUNK", p->k_chunk);
+  write_int(out, "K_LOAD", p->k_load);
+  int q_load = 16 / dtype_bytes(c->query.dtype);
+  write_int(out, "Q_LOAD", p->k_chunk < q_load ? p->k_chunk : q_load);
+  write_int(out, "K_WORDS", p->k_list * dtype_bytes(c->kv.k_dtype) / 4);
+  write_int(out, "K_STEPS", p->k_list / op->elements);
+  write_int(out, "V_TOKENS", p->v_tokens);
+  write_int(out, "V_CHANNELS", p->v_channels);
+  write_int(out, "V_WORDS", p->list * dtype_bytes(c->kv.v_dtype) / 4);
+  write_int(out, "V_STEPS", p->list / op->elements);
+  write_int(out, "SCALE_WORDS", p->list > op->rows ? p->list / op->rows : 1);
+  write_bool(out, "QUERY_IN_LDS", p->query_in_lds);
+  write_bool(out, "EARLY_LOADS", p->early_loads);
+  write_bool(out, "K_EXACT", p->k_exact);
+  write_int(out, "OWN_RUN", p->own_run);
+  write_int(out, "OWN_IDS", p->list / p->own_run);
+  write_int(out, "K_IDS", p->k_exact ? p->score_tiles : p->list / p->own_run);
+  write_int(out, "K_ID_STEP", p->k_exact ? op->row_run : p->own_run);
+  write_int(out, "Q_PARTS", p->q_parts);
+  write_int(out, "P_PARTS", p->p_parts);
+  write_bool(out, "FOLDED", p->folded);
+  write_int(out, "Q_FRAGMENTS", p->folded ? 1 : p->q_parts);
+  write_int(out, "P_FRAGMENTS", p->folded ? 1 : p->p_parts);
+  write_int(out, "Q_TOP", p->q_top);
+  text_addf(out, "constexpr float P_SHIFT = %d;\n", p->p_shift);
+  write_bool(out, "K_SCALED", token_scales(c));
+  write_bool(out, "V_SCALED", token_scales(c));
+  text_add(out, "\n");
+}
+
+static void write_product(const decode_plan *p, text *out) {
+  const matrix_op *op = p->op;
+  int accumulators = op->row_run * op->columns_per_lane;
+  text_add(out, "struct kv_fragment {\n  u32 w[FRAGMENT_WORDS];\n};\n"
+                "struct other_fragment {\n  u32 w[FRAGMENT_WORDS * PER_LANE];\n};\n");
+  if (op->operand_type) {
+    text_addf(out,
+              "typedef float acc_t __attribute__((ext_vector_type(%d)));\n"
+              "DEVICE acc_t multiply(const kv_fragment &a, const other_fragment &b, acc_t acc) {\n"
+              "  const %s kv = __builtin_bit_cast(%s, a), other = __builtin_bit_cast(%s, b);\n"
+              "  return %s;\n}\n\n",
+              accumulators, op->operand_type, op->operand_type, op->operand_type, op->call);
+  } else {
+    text_addf(out,
+              "struct acc_t {\n  float x[%d];\n  __device__ __forceinline__ float &operator[](int i) { return x[i]; }\n};\n"
+              "DEVICE acc_t multiply(const kv_fragment &kv, const other_fragment &other, acc_t acc) {\n"
+              "  return %s;\n}\n\n",
+              accumulators, op->call);
+  }
+}
+
+static void write_solved(const contract *c, const decode_plan *p, text *out) {
+  write_summary(c, p, out);
+  write_shape(c, p, out);
+  write_product(p, out);
+  text_add(out, "// Elements from the first of a page and head. The strides of pages and heads are run-time arguments.\n");
+  write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
+  write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
+  write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
+  if (token_scales(c)) {
+    write_scale_offset_function(out, "k_scale_offset", &c->scale.k);
+    write_scale_offset_function(out, "v_scale_offset", &c->scale.v);
+  }
+  text_add(out, "\n// Channel of row `index` in channel tile m of the value product.\n"
+                "DEVICE u32 channel_of(int m, int index) {\n");
+  if (p->v_channels == 1)
+    text_add(out, "  return (u32)(m * INDICES + index);\n}\n");
+  else
+    text_add(out, "  return (u32)((m / V_CHANNELS * INDICES + index) * V_CHANNELS + m % V_CHANNELS);\n}\n");
+  text_add(out, "\nDEVICE void store_output(void *out, i64 index, float x) {\n"
+                "  const float values[2] = {x, 0.0f};\n");
+  if (dtype_bytes(c->output.dtype) == 4)
+    text_add(out, "  ((float *)out)[index] = values[0];\n}\n");
+  else
+    text_add(out, "  ((u16 *)out)[index] = (u16)OUTPUT::pack(values);\n}\n");
+  text_add(out, "\n");
+}
+
+static void write_load_scales(const char *tile, text *out) {
+  text_addf(out, "    load_scales(scales, ids, k_scale_head, v_scale_head, k_scale_stride_b, k_scale_heads_stride,\n"
+                 "                v_scale_stride_b, v_scale_heads_stride, %s, index, group);\n",
+            tile);
+}
+
+static void write_logits(const contract *c, text *out) {
+  text_add(out, "  float logits = 1.44269504088896341f"); /* log2(e) */
+  switch (c->logits.scale) {
+  case LOGITS_ARGUMENT:
+    text_add(out, " * logits_scale");
+    break;
+  case LOGITS_RSQRT_D:
+    text_addf(out, " / __builtin_sqrtf(%d.0f)", c->head_dim.qk);
+    break;
+  case LOGITS_NUMBER:
+    text_add(out, " * (float)");
+    text_add_double(out, c->logits.number);
+    break;
+  }
+  if (tensor_scale(c)) text_add(out, " * scale_value(k_scale[0])");
+  text_add(out, ";\n");
+}
+
+static void write_value_scale(const contract *c, text *out) {
+  text_addf(out, "  const float value_scale = %s;\n", tensor_scale(c) ? "scale_value(v_scale[0])" : "1.0f");
+}
+
+static bool fill(void *user, const char *name, text *out) {
+  decode_fences *f = user;
+  const contract *c = f->contract;
+  const kernel_descriptor *kernels = f->descriptor->kernels;
+  if (strcmp(name, "contract") == 0) {
+    write_contract_comment(c, "decode", f->plan->target, out);
+    write_int(out, "WAVE", f->plan->target->wave);
+    text_add(out, "\n");
+  } else if (strcmp(name, "prelude") == 0) {
+    return template_copy(f->templates, f->plan->target->prelude, out, f->diags) == HD_OK;
+  } else if (strcmp(name, "solved") == 0) {
+    write_solved(c, f->plan, out);
+  } else if (strcmp(name, "arguments decode") == 0) {
+    write_arguments(&kernels[0], out);
+  } else if (strcmp(name, "arguments merge") == 0) {
+    write_arguments(&kernels[1], out);
+  } else if (strcmp(name, "scale_heads") == 0) {
+    if (token_scales(c))
+      text_add(out, "  const scale_t *k_scale_head = k_scale + kv_head * k_scale_stride_h;\n"
+                    "  const scale_t *v_scale_head = v_scale + kv_head * v_scale_stride_h;\n"
+                    "  const i64 k_scale_heads_stride = kv_heads * k_scale_stride_h;\n"
+                    "  const i64 v_scale_heads_stride = kv_heads * v_scale_stride_h;\n");
+    write_value_scale(c, out);
+  } else if (strcmp(name, "load_scales function") == 0) {
+    if (token_scales(c)) {
+      if (template_copy(f->templates, "decode_scales.hip", out, f->diags) != HD_OK) return false;
+      text_add(out, "\n");
+    }
+  } else if (strcmp(name, "load_scales tile") == 0) {
+    if (token_scales(c)) write_load_scales("tile", out);
+  } else if (strcmp(name, "load_scales next") == 0) {
+    if (token_scales(c)) write_load_scales("tile + WAVES", out);
+  } else if (strcmp(name, "logits") == 0) {
+    write_logits(c, out);
+  } else if (strcmp(name, "store_lse") == 0) {
+    if (c->output.lse)
+      text_add(out, "    lse[item * HEADS + head] = (lowest + log2_fast(total)) * 0.693147180559945309f;\n");
+  } else if (strcmp(name, "merge_value_scale") == 0) {
+    write_value_scale(c, out);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+static void describe_decode(const contract *c, const decode_plan *p, kernel_descriptor *k) {
+  snprintf(k->symbol, sizeof k->symbol, "heddle_decode");
+  k->grid[0] = (extent){1, 1, 1, {DIM_SEQS}};
+  k->grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
+  k->grid[2] = (extent){1, 1, 1, {DIM_SPLITS}};
+  k->block = p->waves * p->target->wave;
+  add_tensor(k, TENSOR_OUT);
+  if (c->output.lse) add_tensor(k, TENSOR_LSE);
+  add_tensor(k, TENSOR_WORKSPACE);
+  add_tensor(k, TENSOR_Q);
+  add_tensor(k, TENSOR_K_CACHE);
+  add_tensor(k, TENSOR_V_CACHE);
+  if (c->scale.granularity != SCALE_NONE) {
+    add_tensor(k, TENSOR_K_SCALE);
+    add_tensor(k, TENSOR_V_SCALE);
+  }
+  add_tensor(k, TENSOR_PAGE_TABLE);
+  add_tensor(k, TENSOR_LENGTHS);
+  for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++) add_dim(k, d);
+  if (token_scales(c))
+    for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++) add_dim(k, d);
+  add_dim(k, DIM_KV_HEADS);
+  add_dim(k, DIM_TABLE_PAGES);
+  add_dim(k, DIM_SPLITS);
+  if (c->logits.scale == LOGITS_ARGUMENT) add_logits_scale(k);
+}
+
+static void describe_merge(const contract *c, kernel_descriptor *k) {
+  snprintf(k->symbol, sizeof k->symbol, "heddle_merge");
+  k->grid[0] = (extent){1, 1, 1, {DIM_SEQS}};
+  k->grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
+  k->grid[2] = (extent){(int64_t)c->query.heads_per_kv * c->head_dim.v, 256, 0, {DIM_SEQS}};
+  k->block = 256;
+  k->only_when_split = true;
+  add_tensor(k, TENSOR_OUT);
+  if (c->output.lse) add_tensor(k, TENSOR_LSE);
+  add_tensor(k, TENSOR_WORKSPACE);
+  if (tensor_scale(c)) add_tensor(k, TENSOR_V_SCALE);
+  add_dim(k, DIM_KV_HEADS);
+  add_dim(k, DIM_SPLITS);
+}
+
+hd_status emit_decode(const contract *c, const variant *v, const target *t, const template_source *templates,
+                      text *out_source, descriptor *out_descriptor, diags *diags) {
+  decode_plan plan;
+  hd_status status = plan_decode(c, v, t, &plan, diags);
+  if (status != HD_OK) return status;
+  out_descriptor->tile_tokens = plan.tile;
+  out_descriptor->workspace = (extent){4 * (int64_t)c->query.heads_per_kv * (c->head_dim.v + 4),
+                                       1,
+                                       3,
+                                       {DIM_SEQS, DIM_KV_HEADS, DIM_SPLITS}};
+  out_descriptor->kernel_count = 2;
+  describe_decode(c, &plan, &out_descriptor->kernels[0]);
+  describe_merge(c, &out_descriptor->kernels[1]);
+  decode_fences fences = {c, &plan, out_descriptor, templates, diags};
+  return template_fill(templates, "decode.hip", fill, &fences, out_source, diags);
+}

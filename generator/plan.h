@@ -1,0 +1,47 @@
+/* The plan: what the generator solves before it writes a line. For each operand it finds how a lane's loads can
+ * become matrix fragments: which tokens and channels a lane owns, in which order, and how wide its loads are.
+ *
+ * Terms, all per lane: a lane belongs to a group (of the matrix instruction's k) and has an index (of its row or
+ * column). A group owns `list` consecutive tokens of a tile; the order of tokens inside a tile and of channels inside
+ * a head is free as long as both operands of a product share it, and that freedom is what the plan spends. */
+#ifndef HEDDLE_PLAN_H
+#define HEDDLE_PLAN_H
+
+#include "contract.h"
+#include "emit.h"
+#include "target.h"
+
+typedef struct decode_plan {
+  const target *target;
+  const matrix_op *op;
+  bool widen;            /* stored elements are widened to op->operand */
+  int q_parts, p_parts;  /* products per operand: the sum of the parts is exact (q) or close (p) */
+  bool folded;           /* both parts share one product: the upper half of the columns holds the second */
+  int blocks;            /* blocks of op->columns query heads */
+  int list, tile;        /* tokens a group owns; tokens of a tile: list * groups */
+  int score_tiles;       /* products along tokens: list / row_run */
+  int value_tiles;       /* products along V channels: head_dim.v / rows */
+  int k_list;            /* channels of K a lane holds per token: head_dim.qk / groups */
+  int k_chunk, k_load;   /* channels dealt to a group at a time; elements per load */
+  int v_tokens, v_channels; /* a V load covers v_tokens tokens (along the fragment) or v_channels channels (across) */
+  int own_run;           /* tokens of a group's list that share a page: gcd(page, list) */
+  bool k_exact;          /* K rows need a page id each, since own_run < row_run */
+  bool early_loads;      /* the first tile is requested before the query is prepared, the next K before the softmax */
+  bool query_in_lds;     /* the query is read from LDS for each tile, to save registers */
+  int waves;
+  int registers;         /* estimate of vector registers */
+  int q_top, p_shift;    /* exponents: a q row's largest element, and the largest weight */
+} decode_plan;
+
+typedef struct write_plan {
+  const target *target;
+  int load;      /* channels a lane handles: one 16-byte load of the query dtype */
+  int row_lanes; /* lanes of one (token, head) row: a power of two */
+  int threads;
+} write_plan;
+
+/* `c` is resolved for the target. HD_DECLINED with "decline.…" diagnostics when the contract is not served. */
+hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan, diags *diags);
+hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan, diags *diags);
+
+#endif

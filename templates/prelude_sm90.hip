@@ -1,0 +1,138 @@
+// ---- NVIDIA sm_90: types, lanes, conversions ---------------------------------------------------------------
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#define DEVICE static __device__ __forceinline__
+#define KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
+#define SHARED __shared__
+#define UNROLL _Pragma("unroll")
+
+DEVICE int thread_id() { return (int)threadIdx.x; }
+DEVICE int wave_id() { return __shfl_sync(0xffffffffu, thread_id() / WAVE, 0); }
+DEVICE int lane_id() { return thread_id() % WAVE; }
+DEVICE int workgroup_x() { return (int)blockIdx.x; }
+DEVICE int workgroup_y() { return (int)blockIdx.y; }
+DEVICE int workgroup_z() { return (int)blockIdx.z; }
+DEVICE void barrier() { __syncthreads(); }
+
+DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
+DEVICE float float_of(u32 x) { return __uint_as_float(x); }
+DEVICE float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+DEVICE float log2_fast(float x) {
+  float y;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+DEVICE float max_of(float a, float b) { return fmaxf(a, b); }
+DEVICE float abs_of(float a) { return fabsf(a); }
+DEVICE float fused(float a, float b, float c) { return fmaf(a, b, c); }
+
+// The value of the lane whose number differs in the bits of `mask`.
+DEVICE float lane_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+// The value of the lane 8 further on, within each row of 16 lanes.
+DEVICE float lane_plus_8(float x) { return lane_xor(x, 8); }
+// The value of the lane with this index in the same group of the matrix instruction.
+DEVICE float index_lane(float x, int index) { return __shfl_sync(0xffffffffu, x, index * 4 + lane_id() % 4); }
+// Bytes picked from {high, low}: selector bytes 0-3 name low, 4-7 high.
+DEVICE u32 pick_bytes(u32 high, u32 low, u32 selector) {
+  u32 nibbles = (selector & 7) | (selector >> 4 & 0x70) | (selector >> 8 & 0x700) | (selector >> 12 & 0x7000);
+  return __byte_perm(low, high, nibbles);
+}
+
+// K and V are read once: loads say so. BYTES is 1, 2, 4, 8 or 16; `byte` is the place in `words`.
+template <int BYTES> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
+  if constexpr (BYTES == 16) {
+    u32 *w = words + byte / 4;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "l"(from));
+  } else if constexpr (BYTES == 8) {
+    u32 *w = words + byte / 4;
+    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(from));
+  } else if constexpr (BYTES == 4) {
+    asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(words[byte / 4]) : "l"(from));
+  } else {
+    u32 x = BYTES == 2 ? (u32) * (const u16 *)from : (u32)*from;
+    words[byte / 4] = byte % 4 ? words[byte / 4] | x << byte % 4 * 8 : x;
+  }
+}
+
+// Number formats: PER_WORD values in a 32-bit word, lowest first; pack rounds to nearest even.
+struct format_fp32 {
+  static constexpr int BYTES = 4, PER_WORD = 1;
+  DEVICE u32 pack(const float *x) { return bits_of(x[0]); }
+  DEVICE void unpack(u32 word, float *x) { x[0] = float_of(word); }
+};
+
+struct format_bf16 {
+  static constexpr int BYTES = 2, PER_WORD = 2;
+  DEVICE u32 pack(const float *x) {
+    u32 word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(x[1]), "f"(x[0]));
+    return word;
+  }
+  DEVICE void unpack(u32 word, float *x) {
+    x[0] = float_of(word << 16);
+    x[1] = float_of(word & 0xffff0000u);
+  }
+};
+
+struct format_fp16 {
+  static constexpr int BYTES = 2, PER_WORD = 2;
+  DEVICE u32 pack(const float *x) {
+    u32 word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(x[1]), "f"(x[0]));
+    return word;
+  }
+  DEVICE void unpack(u32 word, float *x) {
+    asm("{ .reg .b16 low, high;\n"
+        "  mov.b32 {low, high}, %2;\n"
+        "  cvt.f32.f16 %0, low;\n"
+        "  cvt.f32.f16 %1, high; }"
+        : "=f"(x[0]), "=f"(x[1])
+        : "r"(word));
+  }
+};
+
+// e4m3fn. widen: four values to two words of fp16, exactly.
+struct format_fp8 {
+  static constexpr int BYTES = 1, PER_WORD = 4;
+  DEVICE u32 pack(const float *x) {
+    u16 low, high;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(x[1]), "f"(x[0]));
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(x[3]), "f"(x[2]));
+    return (u32)low | (u32)high << 16;
+  }
+  DEVICE void widen(u32 word, u32 *halves) {
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves[0]) : "h"((u16)word));
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves[1]) : "h"((u16)(word >> 16)));
+  }
+  DEVICE void unpack(u32 word, float *x) {
+    u32 halves[2];
+    widen(word, halves);
+    format_fp16::unpack(halves[0], x);
+    format_fp16::unpack(halves[1], x + 2);
+  }
+};
+
+template <typename Other, typename Kv, typename Accumulator>
+DEVICE Accumulator mma_m16n8k16_f16(const Other &a, const Kv &b, Accumulator c) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.w[0]), "r"(a.w[1]), "r"(a.w[2]), "r"(a.w[3]), "r"(b.w[0]), "r"(b.w[1]));
+  return c;
+}
+template <typename Other, typename Kv, typename Accumulator>
+DEVICE Accumulator mma_m16n8k16_bf16(const Other &a, const Kv &b, Accumulator c) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.w[0]), "r"(a.w[1]), "r"(a.w[2]), "r"(a.w[3]), "r"(b.w[0]), "r"(b.w[1]));
+  return c;
+}
