@@ -1,0 +1,101 @@
+#include "device.h"
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EMU_LIBRARY "libheddle-emu.so"
+
+/* Below the folder of the executable or library: installed beside it, under lib, or in the build folder. */
+static const char *const emu_places[] = {
+    "",          "../lib/",      "../lib/heddle/", "../lib/x86_64-linux-gnu/",
+    "../lib64/", "runtime/emu/", "../runtime/emu/"};
+
+typedef struct emu_search {
+  void *library;
+  text tried;
+} emu_search;
+
+static bool emu_try(emu_search *s, const char *path) {
+  s->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (s->library != NULL) return true;
+  const char *why = dlerror();
+  text_addf(&s->tried, "%s%s", s->tried.length > 0 ? "; " : "", why != NULL ? why : path);
+  return false;
+}
+
+/* Tries the places around `file`, an executable or a library; those without a plug-in are not worth a word
+ * each. */
+static bool emu_try_around(emu_search *s, const char *file) {
+  const char *slash = strrchr(file, '/');
+  size_t folder = slash != NULL ? (size_t)(slash + 1 - file) : 0;
+  bool found = false;
+  for (size_t i = 0; !found && i < sizeof emu_places / sizeof *emu_places; i++) {
+    text path;
+    text_init(&path);
+    text_add_bytes(&path, file, folder);
+    text_addf(&path, "%s%s%s", folder == 0 ? "./" : "", emu_places[i], EMU_LIBRARY);
+    if (!path.failed && access(text_string(&path), F_OK) == 0) found = emu_try(s, text_string(&path));
+    text_finish(&path);
+  }
+  if (!found) text_addf(&s->tried, "%sno %s around %s", s->tried.length > 0 ? "; " : "", EMU_LIBRARY, file);
+  return found;
+}
+
+static bool emu_find(emu_search *s) {
+  const char *given = getenv("HEDDLE_EMU_LIBRARY");
+  char executable[4096];
+  Dl_info here;
+  if (given != NULL && given[0] != '\0') return emu_try(s, given);
+  ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
+  if (length > 0) {
+    executable[length] = '\0';
+    if (emu_try_around(s, executable)) return true;
+  }
+  /* Under another loader /proc/self/exe is that loader; inside an engine it is the engine. */
+  if (dladdr((const void *)emu_places, &here) != 0 && here.dli_fname != NULL && here.dli_fname[0] != '\0' &&
+      emu_try_around(s, here.dli_fname))
+    return true;
+  return emu_try(s, EMU_LIBRARY);
+}
+
+static hd_status device_emu_open(const char *rest, device **out_device, diags *errors) {
+  emu_search s = {0};
+  device_emu_open_function open = NULL;
+  text_init(&s.tried);
+  if (emu_find(&s)) {
+    void *address = dlsym(s.library, DEVICE_EMU_SYMBOL);
+    memcpy(&open, &address, sizeof address);
+    if (open == NULL)
+      diags_errorf(errors, "device.symbol", NULL, "the emulated device's plug-in has no %s",
+                   DEVICE_EMU_SYMBOL);
+  } else {
+    diags_errorf(errors, "device.library", NULL,
+                 "the emulated device's plug-in can't be opened (HEDDLE_EMU_LIBRARY names one); tried %s",
+                 text_string(&s.tried));
+  }
+  text_finish(&s.tried);
+  if (open == NULL) return HD_UNAVAILABLE;
+  return open(rest, out_device, errors); /* the plug-in stays loaded: the device's code lies in it */
+}
+
+static const struct {
+  const char *kind;
+  hd_status (*open)(const char *rest, device **out_device, diags *errors);
+} kinds[] = {{"emu", device_emu_open}, {"cuda", device_cuda_open}, {"hip", device_hip_open}};
+
+hd_status device_open(const char *name, device **out_device, diags *errors) {
+  size_t length = strcspn(name, ":");
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    if (strlen(kinds[i].kind) == length && strncmp(name, kinds[i].kind, length) == 0)
+      return kinds[i].open(name[length] == ':' ? name + length + 1 : "", out_device, errors);
+  }
+  diags_errorf(errors, "device.name", NULL,
+               "\"%s\" names no device: \"emu:gfx950\", \"cuda:0\" and \"hip:0\" are of the right form",
+               name);
+  return HD_INVALID;
+}
+
+void device_close(device *d) {
+  if (d != NULL) d->vtable->close(d);
+}
