@@ -202,7 +202,7 @@ static double logit_of(const decoder *r, const unsigned char *q, const double *k
 static double softmax(double *logits, int64_t count, double sink) {
   double top = sink;
   for (int64_t i = 0; i < count; i++) {
-    if (logits[i] > top || isnan(logits[i])) top = logits[i];
+    if (logits[i] > top) top = logits[i]; /* a NaN reaches the sum below */
   }
   if (count == 0) return sink;
   double sum = isinf(sink) && sink < 0.0 ? 0.0 : exp(sink - top);

@@ -166,6 +166,20 @@ Test(reference, sinks_belong_to_query_heads) {
   EXPECT_NEAR(t.lse[1], log(2.0 * exp(2.0) + exp(1.0)));
 }
 
+Test(reference, sinks_count_on_over_kv_heads) {
+  tiny t;
+  tiny_init(&t);
+  t.args.kv_heads = 2;
+  t.args.k_cache.stride_h = t.args.v_cache.stride_h = 0; /* both heads read the same cache */
+  t.c.mask.sinks = true;
+  t.lengths[0] = 0;
+  t.sinks[0] = 1.0f;
+  t.sinks[1] = 2.0f;
+  cr_assert_eq(decode(&t.c, &t.args), HD_OK);
+  EXPECT_NEAR(t.lse[0], 1.0);
+  EXPECT_NEAR(t.lse[1], 2.0);
+}
+
 Test(reference, length_zero_reads_nothing) {
   tiny t;
   tiny_init(&t);
@@ -209,7 +223,8 @@ Test(reference, a_visible_page_outside_the_cache_is_refused) {
 Test(reference, a_length_outside_the_table_is_refused) {
   tiny t;
   tiny_two_tokens(&t);
-  t.lengths[0] = 17;
+  t.lengths[0] = 3; /* the page after the table would be a good one */
+  t.args.table_pages = 1;
   cr_expect_eq(decode(&t.c, &t.args), HD_INVALID);
   t.lengths[0] = -1;
   cr_expect_eq(decode(&t.c, &t.args), HD_INVALID);
@@ -360,6 +375,31 @@ Test(reference, block_lists_choose_among_the_tokens_a_row_would_see) {
   cr_assert_eq(decode(&t.c, &t.args), HD_OK);
   EXPECT_NEAR(t.out[0], (0.0 + 1.0 + 2.0 + 3.0 + 8.0 + 9.0) / 6.0); /* the row ends at token 9 */
   EXPECT_NEAR(t.out[2], 1.5);
+}
+
+/* 2 sequences, 2 kv heads that read the same cache, 2 rows: 8 lists, each of one block of its own. */
+Test(reference, block_lists_are_per_kv_head_then_row) {
+  tiny t;
+  tiny_counting(&t, 16);
+  const int32_t blocks[] = {0, 1, 2, 3,
+                            4, 5, 6, 7}; /* [2 heads, 2 sequences * 2 rows, 1]; 2 tokens a block */
+  const int32_t table[] = {0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7};
+  t.c.select.form = SELECT_BLOCKS;
+  t.c.select.per = PER_KV_HEAD;
+  t.c.mask.causal = false;
+  t.c.query.rows = 2;
+  t.args.rows = t.args.seqs = t.args.kv_heads = 2;
+  t.args.k_cache.stride_h = t.args.v_cache.stride_h = 0;
+  t.args.page_table = table;
+  t.args.blocks = blocks;
+  t.args.block_count = 1;
+  t.args.block_tokens = 2;
+  t.lengths[0] = t.lengths[1] = 16;
+  cr_assert_eq(decode(&t.c, &t.args), HD_OK);
+  for (int seq_row = 0; seq_row < 4; seq_row++) {
+    for (int head = 0; head < 2; head++)
+      EXPECT_NEAR(t.out[2 * (2 * seq_row + head)], 2.0 * blocks[4 * head + seq_row] + 0.5);
+  }
 }
 
 Test(reference, page_ids_may_be_int64) {
