@@ -91,11 +91,12 @@ typedef struct decoder {
   const contract *c;
   const reference_decode_args *args;
   side k, v;
-  double scale;   /* of the logits */
-  place *places;  /* [most] visible tokens of one row and kv head */
-  double *logits; /* [g, most] */
-  double *values; /* [max(qk, v)] one token's K or V */
-  int64_t most;   /* tokens of the longest item */
+  double scale;    /* of the logits */
+  place *places;   /* [most] visible tokens of one row and kv head */
+  double *logits;  /* [g, most] */
+  double *queries; /* [g, qk] of one row and kv head */
+  double *values;  /* [max(qk, v)] one token's K or V */
+  int64_t most;    /* tokens of the longest item */
   diags *problems;
 } decoder;
 
@@ -188,10 +189,10 @@ static void read_token(const side *s, place at, int64_t head, double *out) {
   }
 }
 
-static double logit_of(const decoder *r, const unsigned char *q, const double *key) {
+static double logit_of(const decoder *r, const double *query, const double *key) {
   double dot = 0.0;
   for (int d = 0; d < r->k.dim; d++)
-    dot += dtype_decode(r->c->query.dtype, q + d * dtype_bytes(r->c->query.dtype)) * key[d];
+    dot += query[d] * key[d];
   const double scaled = dot * r->scale;
   const double cap = r->c->logits.softcap;
   return cap > 0.0 ? cap * tanh(scaled / cap) : scaled;
@@ -215,29 +216,23 @@ static double softmax(double *logits, int64_t count, double sink) {
   return top + log(sum);
 }
 
-/* All query heads of one row and kv head. */
-static hd_status decode_group(const decoder *r, int64_t seq, int64_t row, int64_t head) {
-  const contract *c = r->c;
-  const reference_decode_args *a = r->args;
-  const int64_t g = c->query.heads_per_kv;
-  const int64_t first = (seq * a->rows + row) * a->kv_heads * g + head * g; /* the first [row, query head] */
-  const unsigned char *q = (const unsigned char *)a->q + first * r->k.dim * dtype_bytes(c->query.dtype);
-  double *out = a->out + first * r->v.dim;
-  int64_t count = 0;
-  const hd_status status = find_visible(r, seq, row, head, &count);
-  if (status != HD_OK) return status;
-
+/* Logits of `count` visible tokens with the g queries at `q`, in the query dtype. */
+static void score(const decoder *r, const unsigned char *q, int64_t head, int64_t count) {
+  const dtype d = r->c->query.dtype;
+  const int64_t g = r->c->query.heads_per_kv;
+  for (int64_t i = 0; i < g * r->k.dim; i++)
+    r->queries[i] = dtype_decode(d, q + i * dtype_bytes(d));
   for (int64_t t = 0; t < count; t++) {
     read_token(&r->k, r->places[t], head, r->values);
     for (int64_t i = 0; i < g; i++)
-      r->logits[i * r->most + t] = logit_of(r, q + i * r->k.dim * dtype_bytes(c->query.dtype), r->values);
+      r->logits[i * r->most + t] = logit_of(r, r->queries + i * r->k.dim, r->values);
   }
-  for (int64_t i = 0; i < g; i++) {
-    const double sink =
-        c->mask.sinks && a->sinks != NULL ? (double)a->sinks[head * g + i] : -(double)INFINITY;
-    const double lse = softmax(r->logits + i * r->most, count, sink);
-    if (a->lse != NULL) a->lse[first + i] = lse;
-  }
+}
+
+/* Values of `count` visible tokens, weighted by the probabilities that the logits have become; `out` is [g,
+ * v]. */
+static void average(const decoder *r, int64_t head, int64_t count, double *out) {
+  const int64_t g = r->c->query.heads_per_kv;
   for (int64_t i = 0; i < g * r->v.dim; i++)
     out[i] = 0.0;
   for (int64_t t = 0; t < count; t++) {
@@ -247,6 +242,25 @@ static hd_status decode_group(const decoder *r, int64_t seq, int64_t row, int64_
         out[i * r->v.dim + d] += r->logits[i * r->most + t] * r->values[d];
     }
   }
+}
+
+/* All query heads of one row and kv head. */
+static hd_status decode_group(const decoder *r, int64_t seq, int64_t row, int64_t head) {
+  const contract *c = r->c;
+  const reference_decode_args *a = r->args;
+  const int64_t g = c->query.heads_per_kv;
+  const int64_t first = ((seq * a->rows + row) * a->kv_heads + head) * g; /* [row, query head] */
+  int64_t count = 0;
+  const hd_status status = find_visible(r, seq, row, head, &count);
+  if (status != HD_OK) return status;
+  score(r, (const unsigned char *)a->q + first * r->k.dim * dtype_bytes(c->query.dtype), head, count);
+  for (int64_t i = 0; i < g; i++) {
+    const bool has_sink = c->mask.sinks && a->sinks != NULL;
+    const double sink = has_sink ? (double)a->sinks[head * g + i] : -(double)INFINITY;
+    const double lse = softmax(r->logits + i * r->most, count, sink);
+    if (a->lse != NULL) a->lse[first + i] = lse;
+  }
+  average(r, head, count, a->out + first * r->v.dim);
   return HD_OK;
 }
 
@@ -283,7 +297,8 @@ static double logits_scale_of(const contract *c, const reference_decode_args *a)
 
 static hd_status decode_all(const decoder *r) {
   const reference_decode_args *a = r->args;
-  if (r->places == NULL || r->logits == NULL || r->values == NULL) return HD_OUT_OF_MEMORY;
+  if (r->places == NULL || r->logits == NULL || r->queries == NULL || r->values == NULL)
+    return HD_OUT_OF_MEMORY;
   for (int64_t seq = 0; seq < a->seqs; seq++) {
     for (int64_t row = 0; row < a->rows; row++) {
       for (int64_t head = 0; head < a->kv_heads; head++) {
@@ -311,10 +326,12 @@ hd_status reference_decode(const contract *c, const reference_decode_args *args,
   const size_t widest = (size_t)(r.k.dim > r.v.dim ? r.k.dim : r.v.dim);
   r.places = calloc(most, sizeof *r.places);
   r.logits = calloc(most * (size_t)c->query.heads_per_kv, sizeof *r.logits);
+  r.queries = calloc((size_t)c->query.heads_per_kv * (size_t)r.k.dim, sizeof *r.queries);
   r.values = calloc(widest, sizeof *r.values);
   status = decode_all(&r);
   free(r.places);
   free(r.logits);
+  free(r.queries);
   free(r.values);
   return status;
 }
