@@ -1,0 +1,344 @@
+/* Claims about binding tensors by name, about the split policy and about what a launch passes to a kernel. */
+#include "../runtime/launch.h"
+#include "example_contract.h"
+
+#include <criterion/criterion.h>
+
+/* Shuffled fp8 caches with a scale per token and head: page 16, head_dim 32, four query heads a kv head. */
+static contract shuffled_contract(void) {
+  contract c = example_contract(16, 32, 32);
+  c.query.heads_per_kv = 4;
+  c.kv.k_dtype = c.kv.v_dtype = DTYPE_FP8_E4M3FN;
+  c.kv.k = example_layout("b h d/16 s d%16", 16, 32);
+  c.kv.v = example_layout("b h s/16 d s%16", 16, 32);
+  c.scale.granularity = SCALE_TOKEN_HEAD;
+  c.scale.k = c.scale.v = example_layout("b h s", 16, 32);
+  return c;
+}
+
+static void set(tensors *t, tensor_name name, dtype type, int rank, int64_t a, int64_t b, int64_t c,
+                int64_t d, int64_t e) {
+  const int64_t shape[5] = {a, b, c, d, e};
+  t->present[name] = true;
+  t->by_name[name] = (tensor){.dtype = type, .rank = rank, .data = 64};
+  memcpy(t->by_name[name].shape, shape, (size_t)rank * sizeof shape[0]);
+}
+
+/* 3 sequences, 2 kv heads, 10 pages, table rows of 5 pages. */
+static tensors decode_tensors(void) {
+  tensors t = {0};
+  set(&t, TENSOR_Q, DTYPE_BF16, 3, 3, 8, 32, 0, 0);
+  set(&t, TENSOR_K_CACHE, DTYPE_FP8_E4M3FN, 5, 10, 2, 2, 16, 16);
+  set(&t, TENSOR_V_CACHE, DTYPE_FP8_E4M3FN, 5, 10, 2, 1, 32, 16);
+  set(&t, TENSOR_K_SCALE, DTYPE_FP32, 3, 10, 2, 16, 0, 0);
+  set(&t, TENSOR_V_SCALE, DTYPE_FP32, 3, 10, 2, 16, 0, 0);
+  set(&t, TENSOR_PAGE_TABLE, DTYPE_INT32, 2, 3, 5, 0, 0, 0);
+  set(&t, TENSOR_LENGTHS, DTYPE_INT32, 1, 3, 0, 0, 0, 0);
+  set(&t, TENSOR_OUT, DTYPE_BF16, 3, 3, 8, 32, 0, 0);
+  return t;
+}
+
+static tensors write_tensors(void) {
+  tensors t = decode_tensors();
+  t.present[TENSOR_Q] = t.present[TENSOR_PAGE_TABLE] = t.present[TENSOR_LENGTHS] = t.present[TENSOR_OUT] =
+      false;
+  set(&t, TENSOR_K, DTYPE_BF16, 3, 7, 2, 32, 0, 0);
+  set(&t, TENSOR_V, DTYPE_BF16, 3, 7, 2, 32, 0, 0);
+  set(&t, TENSOR_SLOT_MAPPING, DTYPE_INT64, 1, 7, 0, 0, 0, 0);
+  return t;
+}
+
+static hd_status bind(const char *operation, const tensors *t, int64_t dims[DIM_COUNT]) {
+  contract c = shuffled_contract();
+  diags d;
+  diags_init(&d);
+  hd_status status = bind_dims(&c, operation, t, dims, &d);
+  cr_assert_eq(diags_errors(&d) == 0, status == HD_OK);
+  diags_finish(&d);
+  return status;
+}
+
+/* Binding declines with exactly this first message. */
+static void expect_decline(const char *operation, const tensors *t, const char *code, const char *message) {
+  contract c = shuffled_contract();
+  int64_t dims[DIM_COUNT];
+  diags d;
+  diags_init(&d);
+  cr_assert_eq(bind_dims(&c, operation, t, dims, &d), HD_DECLINED, "expected: %s", message);
+  cr_assert_geq(d.count, 1);
+  cr_assert_str_eq(d.items[0].code, code);
+  cr_assert_str_eq(d.items[0].message, message);
+  diags_finish(&d);
+}
+
+Test(bind, decode_dims_follow_from_the_shapes) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  cr_assert_eq(bind("decode", &t, dims), HD_OK);
+  cr_assert_eq(dims[DIM_SEQS], 3);
+  cr_assert_eq(dims[DIM_ROWS], 1);
+  cr_assert_eq(dims[DIM_KV_HEADS], 2);
+  cr_assert_eq(dims[DIM_PAGES], 10);
+  cr_assert_eq(dims[DIM_TABLE_PAGES], 5);
+  cr_assert_eq(dims[DIM_SPLITS], 1);
+}
+
+Test(bind, strides_are_those_of_a_packed_cache) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  cr_assert_eq(bind("decode", &t, dims), HD_OK);
+  cr_assert_eq(dims[DIM_K_STRIDE_H], 16 * 32);
+  cr_assert_eq(dims[DIM_K_STRIDE_B], 2 * 16 * 32);
+  cr_assert_eq(dims[DIM_V_STRIDE_B], 2 * 16 * 32);
+  cr_assert_eq(dims[DIM_K_SCALE_STRIDE_H], 16);
+  cr_assert_eq(dims[DIM_V_SCALE_STRIDE_B], 32);
+}
+
+Test(bind, write_dims_follow_from_the_shapes) {
+  tensors t = write_tensors();
+  int64_t dims[DIM_COUNT];
+  cr_assert_eq(bind("write", &t, dims), HD_OK);
+  cr_assert_eq(dims[DIM_TOKENS], 7);
+  cr_assert_eq(dims[DIM_KV_HEADS], 2);
+  cr_assert_eq(dims[DIM_PAGES], 10);
+}
+
+Test(bind, a_flat_cache_gives_its_pages_by_its_size) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  set(&t, TENSOR_K_CACHE, DTYPE_FP8_E4M3FN, 1, 10 * 2 * 16 * 32, 0, 0, 0, 0);
+  set(&t, TENSOR_K_SCALE, DTYPE_FP32, 1, 10 * 2 * 16, 0, 0, 0, 0);
+  cr_assert_eq(bind("decode", &t, dims), HD_OK);
+  cr_assert_eq(dims[DIM_PAGES], 10);
+  t.by_name[TENSOR_K_CACHE].shape[0]++;
+  expect_decline("decode", &t, "bind.shape",
+                 "k_cache has shape [10241], expected [pages, kv_heads, 2, 16, 16]: its size is not a whole "
+                 "number of pages");
+}
+
+Test(bind, an_empty_batch_binds) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  t.by_name[TENSOR_Q].shape[0] = t.by_name[TENSOR_OUT].shape[0] = 0;
+  t.by_name[TENSOR_PAGE_TABLE].shape[0] = t.by_name[TENSOR_LENGTHS].shape[0] = 0;
+  cr_assert_eq(bind("decode", &t, dims), HD_OK);
+  cr_assert_eq(dims[DIM_SEQS], 0);
+}
+
+Test(bind, a_shape_that_does_not_fit_is_named_with_what_was_expected) {
+  tensors t = decode_tensors();
+  t.by_name[TENSOR_V_CACHE].shape[0] = 9;
+  expect_decline(
+      "decode", &t, "bind.shape",
+      "v_cache has shape [9, 2, 1, 32, 16], expected [pages, kv_heads, 1, 32, 16] = [10, 2, 1, 32, 16]");
+  t = decode_tensors();
+  t.by_name[TENSOR_OUT].shape[2] = 64;
+  expect_decline("decode", &t, "bind.shape",
+                 "out has shape [3, 8, 64], expected [seqs*rows, q_heads, 32] = [3, 8, 32]");
+  t = decode_tensors();
+  t.by_name[TENSOR_PAGE_TABLE].rank = 1;
+  expect_decline("decode", &t, "bind.shape", "page_table has shape [3], expected [seqs, table_pages]");
+  t = decode_tensors();
+  t.by_name[TENSOR_Q].shape[1] = 6;
+  expect_decline("decode", &t, "bind.shape",
+                 "q has shape [3, 6, 32], expected [seqs*rows, q_heads, 32]: q_heads must be a multiple of "
+                 "heads_per_kv = 4");
+  t = decode_tensors();
+  t.by_name[TENSOR_Q].shape[0] = 6;
+  expect_decline("decode", &t, "bind.shape",
+                 "q has shape [6, 8, 32], expected [seqs*rows, q_heads, 32]: lengths gives 3 sequences, and "
+                 "a sequence has 1 to 1 "
+                 "query rows");
+}
+
+Test(bind, missing_and_unneeded_tensors_are_named) {
+  tensors t = decode_tensors();
+  t.present[TENSOR_LENGTHS] = false;
+  expect_decline("decode", &t, "bind.missing", "lengths is missing: decode needs int32 [seqs]");
+  t = decode_tensors();
+  set(&t, TENSOR_SINKS, DTYPE_FP32, 1, 8, 0, 0, 0, 0);
+  expect_decline("decode", &t, "bind.unneeded", "decode takes no tensor sinks under this contract");
+  t = write_tensors();
+  set(&t, TENSOR_Q, DTYPE_BF16, 3, 3, 8, 32, 0, 0);
+  expect_decline("write", &t, "bind.unneeded", "write takes no tensor q under this contract");
+}
+
+Test(bind, every_fault_is_reported_in_one_go) {
+  contract c = shuffled_contract();
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  diags d;
+  t.by_name[TENSOR_K_CACHE].dtype = DTYPE_BF16;
+  t.by_name[TENSOR_LENGTHS].dtype = DTYPE_INT64;
+  t.present[TENSOR_Q] = false;
+  diags_init(&d);
+  cr_assert_eq(bind_dims(&c, "decode", &t, dims, &d), HD_DECLINED);
+  cr_assert_eq(d.count, 3);
+  diags_finish(&d);
+}
+
+Test(bind, an_address_off_16_bytes_is_refused) {
+  tensors t = decode_tensors();
+  t.by_name[TENSOR_K_CACHE].data = 72;
+  expect_decline("decode", &t, "bind.alignment",
+                 "k_cache lies at an address that is not a multiple of 16 bytes");
+}
+
+Test(bind, roles_depend_on_the_contract) {
+  contract c = shuffled_contract();
+  cr_assert_eq(bind_role(&c, "write", TENSOR_K_SCALE), ROLE_UPDATED);
+  cr_assert_eq(bind_role(&c, "decode", TENSOR_K_SCALE), ROLE_INPUT);
+  cr_assert_eq(bind_role(&c, "decode", TENSOR_LSE), ROLE_NONE);
+  c.output.lse = true;
+  cr_assert_eq(bind_role(&c, "decode", TENSOR_LSE), ROLE_OUTPUT);
+  c.scale.granularity = SCALE_TENSOR;
+  cr_assert_eq(bind_role(&c, "write", TENSOR_K_SCALE), ROLE_INPUT,
+               "one scale for all is given to the writer");
+  c.scale.granularity = SCALE_NONE;
+  cr_assert_eq(bind_role(&c, "write", TENSOR_K_SCALE), ROLE_NONE);
+}
+
+Test(split, short_items_are_not_split) {
+  cr_assert_eq(split_policy(1, 1, 8 * 64, 64, 132), 1);
+}
+
+Test(split, a_full_device_is_not_split) {
+  cr_assert_eq(split_policy(126, 1, 100000, 64, 132), 1);
+  cr_assert_gt(split_policy(60, 1, 100000, 64, 132), 1);
+}
+
+Test(split, a_small_batch_is_spread_over_the_device_two_tiles_at_least_each) {
+  cr_assert_eq(split_policy(4, 1, 8192, 128, 132), 32, "64 tiles allow 32, the device 33");
+  cr_assert_eq(split_policy(4, 1, 100000, 128, 132), 33);
+  cr_assert_eq(split_policy(1, 1, 10 * 128, 128, 132), 5);
+}
+
+Test(split, nothing_to_do_is_one_split) {
+  cr_assert_eq(split_policy(0, 1, 100, 64, 132), 1);
+  cr_assert_eq(split_policy(1, 1, 0, 64, 132), 1);
+}
+
+/* A device that writes down its launches. */
+typedef struct recorder {
+  device base;
+  int count;
+  device_launch launches[4];
+  device_function *functions[4];
+  unsigned char arguments[4][256];
+} recorder;
+
+static hd_status record(device *d, device_stream *s, device_function *f, const device_launch *launch,
+                        diags *errors) {
+  recorder *r = (recorder *)d;
+  (void)s;
+  (void)errors;
+  cr_assert_lt(r->count, 4);
+  r->launches[r->count] = *launch;
+  r->functions[r->count] = f;
+  memcpy(r->arguments[r->count++], launch->arguments, launch->arguments_size);
+  return HD_OK;
+}
+
+static const device_vtable recorder_vtable = {.launch = record};
+
+/* main(q, workspace, seqs, k_stride_b, logits_scale), then a merge when split. */
+static descriptor two_kernels(void) {
+  descriptor d = {.operation = "decode", .kernel_count = 2};
+  d.kernels[0] = (kernel_descriptor){
+      .symbol = "main",
+      .block = 256,
+      .lds_bytes = 1024,
+      .argument_count = 5,
+      .arguments = {{ARGUMENT_TENSOR, TENSOR_Q},
+                    {ARGUMENT_TENSOR, TENSOR_WORKSPACE},
+                    {ARGUMENT_DIM, DIM_SEQS},
+                    {ARGUMENT_DIM, DIM_K_STRIDE_B},
+                    {ARGUMENT_LOGITS_SCALE, 0}},
+  };
+  d.kernels[0].grid[0] = (extent){1, 1, 1, {DIM_SPLITS}};
+  d.kernels[0].grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
+  d.kernels[0].grid[2] = (extent){1, 1, 1, {DIM_SEQS}};
+  d.kernels[1] = d.kernels[0];
+  d.kernels[1].only_when_split = true;
+  return d;
+}
+
+static device_function *const fake_functions[2] = {(device_function *)0x10, (device_function *)0x20};
+
+static hd_status launch_recorded(recorder *r, const tensors *t, const int64_t dims[DIM_COUNT]) {
+  descriptor d = two_kernels();
+  diags errors;
+  diags_init(&errors);
+  r->base.vtable = &recorder_vtable;
+  hd_status status = launch_operation(&r->base, NULL, &d, fake_functions, t, dims, 0.5f, &errors);
+  diags_finish(&errors);
+  return status;
+}
+
+Test(launch, arguments_are_the_kernels_c_struct) {
+  struct {
+    uint64_t q, workspace;
+    int32_t seqs;
+    int64_t k_stride_b;
+    float logits_scale;
+  } wanted = {0x1000, 0x2000, 3, (int64_t)1 << 40, 0.5f}, got;
+  tensors t = {0};
+  t.present[TENSOR_Q] = t.present[TENSOR_WORKSPACE] = true;
+  t.by_name[TENSOR_Q].data = wanted.q;
+  t.by_name[TENSOR_WORKSPACE].data = wanted.workspace;
+  const int64_t dims[DIM_COUNT] = {
+      [DIM_SEQS] = 3, [DIM_KV_HEADS] = 2, [DIM_SPLITS] = 4, [DIM_K_STRIDE_B] = (int64_t)1 << 40};
+  recorder r = {0};
+  cr_assert_eq(launch_recorded(&r, &t, dims), HD_OK);
+  cr_assert_eq(r.count, 2);
+  memcpy(&got, r.arguments[0], sizeof got);
+  cr_assert_eq(got.q, wanted.q);
+  cr_assert_eq(got.workspace, wanted.workspace);
+  cr_assert_eq(got.seqs, wanted.seqs);
+  cr_assert_eq(got.k_stride_b, wanted.k_stride_b);
+  cr_assert_eq(got.logits_scale, wanted.logits_scale);
+  cr_assert_eq(r.launches[0].grid[0], 4);
+  cr_assert_eq(r.launches[0].grid[1], 2);
+  cr_assert_eq(r.launches[0].grid[2], 3);
+  cr_assert_eq(r.launches[0].block[0], 256);
+  cr_assert_eq(r.launches[0].lds_bytes, 1024);
+  cr_assert_eq(r.functions[1], fake_functions[1]);
+}
+
+Test(launch, the_merge_runs_only_when_split_and_no_workspace_is_needed_then) {
+  tensors t = {0};
+  t.present[TENSOR_Q] = true;
+  const int64_t dims[DIM_COUNT] = {[DIM_SEQS] = 3, [DIM_KV_HEADS] = 2, [DIM_SPLITS] = 1};
+  recorder r = {0};
+  cr_assert_eq(launch_recorded(&r, &t, dims), HD_OK);
+  cr_assert_eq(r.count, 1);
+}
+
+Test(launch, an_empty_grid_is_not_launched) {
+  tensors t = {0};
+  t.present[TENSOR_Q] = true;
+  const int64_t dims[DIM_COUNT] = {[DIM_SEQS] = 0, [DIM_KV_HEADS] = 2, [DIM_SPLITS] = 1};
+  recorder r = {0};
+  cr_assert_eq(launch_recorded(&r, &t, dims), HD_OK);
+  cr_assert_eq(r.count, 0);
+}
+
+Test(launch, a_tensor_that_is_not_there_is_refused) {
+  tensors t = {0};
+  const int64_t dims[DIM_COUNT] = {[DIM_SEQS] = 1, [DIM_KV_HEADS] = 1, [DIM_SPLITS] = 1};
+  recorder r = {0};
+  cr_assert_eq(launch_recorded(&r, &t, dims), HD_INVALID);
+  t.present[TENSOR_Q] = true;
+  const int64_t split[DIM_COUNT] = {[DIM_SEQS] = 1, [DIM_KV_HEADS] = 1, [DIM_SPLITS] = 2};
+  cr_assert_eq(launch_recorded(&r, &t, split), HD_INVALID, "a split needs its workspace");
+  cr_assert_eq(r.count, 0);
+}
+
+Test(launch, a_size_beyond_int32_is_refused) {
+  tensors t = {0};
+  t.present[TENSOR_Q] = true;
+  const int64_t dims[DIM_COUNT] = {[DIM_SEQS] = (int64_t)1 << 31, [DIM_KV_HEADS] = 1, [DIM_SPLITS] = 1};
+  recorder r = {0};
+  cr_assert_eq(launch_recorded(&r, &t, dims), HD_INVALID);
+  cr_assert_eq(r.count, 0);
+}
