@@ -122,7 +122,8 @@ void diags_render(const diags *list, const char *file, const char *source, text 
   for (size_t i = 0; i < list->count; i++) {
     const diag *d = &list->items[i];
     if (file) text_add(out, file);
-    if (d->line > 0) text_addf(out, ":%d:%d", d->line, d->column);
+    if (file && d->line > 0) text_add(out, ":");
+    if (d->line > 0) text_addf(out, "%d:%d", d->line, d->column);
     if (file || d->line > 0) text_add(out, ": ");
     text_addf(out, "%s: ", severity_name(d->severity));
     if (d->line <= 0 && d->field) text_addf(out, "%s: ", d->field);

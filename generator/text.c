@@ -1,5 +1,4 @@
 #include "text.h"
-#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
