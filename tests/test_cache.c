@@ -425,6 +425,7 @@ Test(cache, a_read_only_folder_is_read_and_new_entries_stay_in_memory) {
   cr_expect(n.disk_hits == 1 && n.memory_hits == 1 && n.stores == 0 && n.store_failures == 1);
   cache_close(c);
   chmod(path, 0700);
+  cr_expect(seteuid(getuid()) == 0);
 }
 
 Test(cache, a_full_disk_costs_the_file_not_the_kernel) {
@@ -631,6 +632,7 @@ Test(cache, list_verify_and_clear) {
   unsigned char *bytes = read_file(path, &size);
   bytes[size - 100] ^= 4; /* in the code object */
   write_file(path, bytes, size);
+  free(bytes);
   cr_expect(cache_list(c, false, list_item, &l, &errors) == HD_OK && l.count == 3 && l.good == 3,
             "a listing reads heads only");
   l = (listed){0};
