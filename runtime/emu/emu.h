@@ -140,7 +140,9 @@ enum { /* emu_row.flags */
   EMU_MATRIX = 16,
   EMU_TRANSCENDENTAL = 32,
   EMU_COMPARE = 64,    /* the destination is a lane mask; "v_cmpx" without one writes EXEC */
-  EMU_YIELDS = 128     /* the scheduler turns to another wave after it */
+  EMU_YIELDS = 128,    /* the scheduler turns to another wave after it */
+  EMU_BRANCH = 256,    /* `target` follows from the encoding's signed word offset */
+  EMU_TEXT_IGNORED = 512 /* everything the handler needs is in `immediate` */
 };
 
 /* One instruction: the mnemonic without _e32, _e64, _dpp, _sdwa. `destinations`: leading operands that are
@@ -149,7 +151,7 @@ typedef struct emu_row {
   const char *name;
   emu_handler handler;
   uint8_t destinations;
-  uint8_t flags;
+  uint16_t flags;
 } emu_row;
 
 struct emu_instruction {
@@ -183,6 +185,9 @@ struct emu_instruction {
   uint32_t target;       /* branches: index of the instruction jumped to */
   uint32_t immediate;    /* parsed symbol: hwreg, waits, s_nop count … */
   const char *text;      /* disassembly; owned by the module */
+  const struct emu_access *access; /* memory instructions: what moves (access.h) */
+  uint8_t space;         /* emu_space (access.h) */
+  const char *problem;   /* why it could not be decoded, or NULL */
 };
 
 typedef struct emu_target {
@@ -193,6 +198,7 @@ typedef struct emu_target {
   int lds_bytes;
   bool fnuz;        /* fp8 dialect of the unscaled conversions and matrix instructions */
   bool replicates_packed_scalar; /* gfx1250: packed f32 reads the low half of a scalar pair for both results */
+  bool signed_address_offset;    /* gfx1250: the 32-bit offset beside a scalar base is signed */
   int compute_units;
   int64_t memory_bytes, l2_bytes;
   const char *product;
@@ -303,6 +309,7 @@ extern const emu_row emu_vector_float_rows[];   /* vector_float.c: f32, f64, tra
 extern const emu_row emu_vector_half_rows[];    /* vector_half.c: f16, bf16 */
 extern const emu_row emu_vector_integer_rows[]; /* vector_integer.c: moves, shifts, adds, bit fields, perm, cndmask */
 extern const emu_row emu_vector_packed_rows[];  /* vector_packed.c: v_pk_*, dot */
+extern const emu_row emu_vector_wide_rows[];    /* vector_wide.c: 64-bit integers */
 extern const emu_row emu_vector_convert_rows[]; /* vector_convert.c: v_cvt_* */
 extern const emu_row emu_vector_compare_rows[]; /* vector_compare.c: v_cmp_*, v_cmpx_*, v_cmp_class */
 extern const emu_row emu_matrix_rows[];         /* matrix.c: v_mfma_*, v_smfmac_*, v_wmma_*, v_swmmac_* (v_accvgpr_* are moves) */

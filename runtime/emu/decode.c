@@ -1,0 +1,712 @@
+/* Disassembly into decoded instructions. LLVM's disassembler gives one line of text an instruction; this file reads the
+ * mnemonic, the operands and the modifiers from it. Text rather than LLVM's internals: the text is documented (AMDGPU
+ * operand and modifier syntax in LLVM's user guides), stable across versions, and reachable through the C interface. */
+#include "access.h"
+#include "execute.h"
+#include <ctype.h>
+#include <llvm-c/Disassembler.h>
+#include <llvm-c/Target.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LINE_BYTES = 512, MSB_VECTOR_ROWS = 1024 };
+
+/* Targets of the AMDGPU back end only; declared by llvm-c/Target.h per target. */
+static pthread_once_t initialised = PTHREAD_ONCE_INIT;
+static void initialise(void) {
+  LLVMInitializeAMDGPUTargetInfo();
+  LLVMInitializeAMDGPUTargetMC();
+  LLVMInitializeAMDGPUDisassembler();
+}
+
+/* ---- Rows ---- */
+
+static const emu_row *const tables[] = {
+    emu_scalar_rows,        emu_control_rows,       emu_lane_rows,           emu_vector_float_rows,
+    emu_vector_half_rows,   emu_vector_integer_rows, emu_vector_packed_rows, emu_vector_convert_rows,
+    emu_vector_compare_rows, emu_vector_wide_rows, emu_matrix_rows,
+};
+
+const emu_row *emu_find_row(const char *name, size_t length) {
+  for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t)
+    for (const emu_row *row = tables[t]; row->name; ++row)
+      if (strncmp(row->name, name, length) == 0 && row->name[length] == 0) return row;
+  return NULL;
+}
+
+/* Open-addressed index over all tables, built once: decoding looks up every instruction. */
+enum { INDEX_SLOTS = 8192 };
+static const emu_row *row_index[INDEX_SLOTS];
+static pthread_once_t indexed = PTHREAD_ONCE_INIT;
+
+static size_t hash_name(const char *name, size_t length) {
+  uint32_t hash = 2166136261u;
+  for (size_t n = 0; n < length; ++n) hash = (hash ^ (unsigned char)name[n]) * 16777619u;
+  return hash % INDEX_SLOTS;
+}
+
+static void build_index(void) {
+  for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t) {
+    for (const emu_row *row = tables[t]; row->name; ++row) {
+      size_t slot = hash_name(row->name, strlen(row->name));
+      while (row_index[slot] && strcmp(row_index[slot]->name, row->name) != 0) slot = (slot + 1) % INDEX_SLOTS;
+      if (!row_index[slot]) row_index[slot] = row;
+    }
+  }
+}
+
+static const emu_row *indexed_row(const char *name, size_t length) {
+  pthread_once(&indexed, build_index);
+  for (size_t slot = hash_name(name, length); row_index[slot]; slot = (slot + 1) % INDEX_SLOTS)
+    if (strncmp(row_index[slot]->name, name, length) == 0 && row_index[slot]->name[length] == 0) return row_index[slot];
+  return NULL;
+}
+
+/* ---- Operands ---- */
+
+typedef struct named_scalar {
+  const char *name;
+  uint8_t kind;
+  uint16_t index, count;
+} named_scalar;
+
+static const named_scalar named_scalars[] = {
+    {"vcc", EMU_SCALAR, EMU_S_VCC, 2},
+    {"vcc_lo", EMU_SCALAR, EMU_S_VCC, 1},
+    {"vcc_hi", EMU_SCALAR, EMU_S_VCC + 1, 1},
+    {"exec", EMU_SCALAR, EMU_S_EXEC, 2},
+    {"exec_lo", EMU_SCALAR, EMU_S_EXEC, 1},
+    {"exec_hi", EMU_SCALAR, EMU_S_EXEC + 1, 1},
+    {"m0", EMU_SCALAR, EMU_S_M0, 1},
+    {"null", EMU_SCALAR, EMU_S_NULL, 1},
+    {"scc", EMU_SCALAR, EMU_S_SCC, 1},
+    {"src_scc", EMU_SCALAR, EMU_S_SCC, 1},
+    {"flat_scratch", EMU_SCALAR, EMU_S_FLAT_SCRATCH, 2},
+    {"flat_scratch_lo", EMU_SCALAR, EMU_S_FLAT_SCRATCH, 1},
+    {"flat_scratch_hi", EMU_SCALAR, EMU_S_FLAT_SCRATCH + 1, 1},
+    {"src_flat_scratch_base_lo", EMU_SCALAR, EMU_S_FLAT_SCRATCH, 2},
+    {"src_flat_scratch_base_hi", EMU_SCALAR, EMU_S_FLAT_SCRATCH + 1, 1},
+    {"xnack_mask", EMU_SCALAR, EMU_S_XNACK_MASK, 2},
+    {"xnack_mask_lo", EMU_SCALAR, EMU_S_XNACK_MASK, 1},
+    {"xnack_mask_hi", EMU_SCALAR, EMU_S_XNACK_MASK + 1, 1},
+    {"src_shared_base", EMU_SHARED_BASE, 0, 2},
+    {"src_shared_limit", EMU_SHARED_LIMIT, 0, 2},
+    {"src_private_base", EMU_PRIVATE_BASE, 0, 2},
+    {"src_private_limit", EMU_PRIVATE_LIMIT, 0, 2},
+    {"src_vccz", EMU_VCCZ, 0, 1},
+    {"src_execz", EMU_EXECZ, 0, 1},
+    {"off", EMU_OFF, 0, 0},
+};
+
+/* "12", "[4:7]" after a register letter; false when it is neither. */
+static bool parse_registers(const char *s, unsigned *first, unsigned *count) {
+  char *end;
+  if (*s == '[') {
+    if (!isdigit((unsigned char)s[1])) return false;
+    *first = (unsigned)strtoul(s + 1, &end, 10);
+    unsigned last = *first;
+    if (*end == ':') last = (unsigned)strtoul(end + 1, &end, 10);
+    if (*end != ']' || end[1] != 0 || last < *first) return false;
+    *count = last - *first + 1;
+    return true;
+  }
+  if (!isdigit((unsigned char)*s)) return false;
+  *first = (unsigned)strtoul(s, &end, 10);
+  *count = 1;
+  return *end == 0;
+}
+
+static bool parse_register(char *s, emu_operand *o) {
+  unsigned first, count, base;
+  size_t length = strlen(s);
+  uint8_t kind;
+  if (s[0] == 'v' || s[0] == 'a') {
+    if (length > 2 && s[length - 2] == '.' && (s[length - 1] == 'l' || s[length - 1] == 'h')) {
+      o->half = true;
+      o->high = s[length - 1] == 'h';
+      s[length - 2] = 0;
+    }
+    kind = EMU_VECTOR;
+    base = s[0] == 'a' ? EMU_ACCUMULATOR_BASE : 0;
+    ++s;
+  } else if (strncmp(s, "ttmp", 4) == 0) {
+    kind = EMU_SCALAR;
+    base = EMU_S_TTMP;
+    s += 4;
+  } else if (s[0] == 's') {
+    kind = EMU_SCALAR;
+    base = 0;
+    ++s;
+  } else {
+    return false;
+  }
+  if (!parse_registers(s, &first, &count)) return false;
+  o->kind = kind;
+  o->index = (uint16_t)(base + first);
+  o->count = (uint16_t)count;
+  return true;
+}
+
+static bool parse_number(const char *s, emu_operand *o) {
+  char *end;
+  const char *digits = s[0] == '-' ? s + 1 : s;
+  if (strncmp(s, "lit64(", 6) == 0 || strncmp(s, "lit(", 4) == 0) {
+    o->kind = EMU_LITERAL;
+    o->wide = s[3] == '6';
+    o->bits = strtoull(strchr(s, '(') + 1, &end, 0);
+    return *end == ')';
+  }
+  if (!isdigit((unsigned char)*digits)) return false;
+  if (digits[0] == '0' && digits[1] == 'x') {
+    o->kind = EMU_LITERAL;
+    o->bits = strtoull(digits, &end, 16);
+    if (s[0] == '-') o->bits = 0 - o->bits;
+    o->wide = o->bits > UINT32_MAX;
+    return *end == 0;
+  }
+  if (strpbrk(s, ".e")) {
+    o->kind = EMU_FLOAT;
+    o->value = strtod(s, &end);
+    return *end == 0;
+  }
+  o->kind = EMU_INTEGER;
+  o->bits = (uint64_t)strtoll(s, &end, 10);
+  return *end == 0;
+}
+
+/* One operand with its sign, bars and sext(). Destroys `s`. */
+static bool parse_operand(char *s, emu_operand *o) {
+  size_t length = strlen(s);
+  if (length == 0) return false;
+  if (strncmp(s, "sext(", 5) == 0 && s[length - 1] == ')') {
+    s[length - 1] = 0;
+    o->sign_extend = true;
+    return parse_operand(s + 5, o);
+  }
+  if ((strncmp(s, "neg(", 4) == 0 || strncmp(s, "abs(", 4) == 0) && s[length - 1] == ')') {
+    if (s[0] == 'n') o->negate = true; else o->absolute = true;
+    s[length - 1] = 0;
+    return parse_operand(s + 4, o);
+  }
+  if (s[0] == '-' && !isdigit((unsigned char)s[1])) {
+    o->negate = true;
+    return parse_operand(s + 1, o);
+  }
+  if (s[0] == '|' && length > 2 && s[length - 1] == '|') {
+    o->absolute = true;
+    s[length - 1] = 0;
+    return parse_operand(s + 1, o);
+  }
+  for (size_t n = 0; n < sizeof named_scalars / sizeof *named_scalars; ++n) {
+    if (strcmp(s, named_scalars[n].name) == 0) {
+      o->kind = named_scalars[n].kind;
+      o->index = named_scalars[n].index;
+      o->count = named_scalars[n].count;
+      return true;
+    }
+  }
+  if (parse_register(s, o) || parse_number(s, o)) return true;
+  if (strchr(s, '(')) { /* hwreg(…), sendmsg(…): their encoding is in emu_instruction.immediate */
+    o->kind = EMU_SYMBOL;
+    return true;
+  }
+  return false;
+}
+
+/* ---- Modifiers ---- */
+
+typedef enum modifier_kind {
+  MODIFIER_FLAG,    /* bool at offset := true */
+  MODIFIER_BYTE,    /* uint8_t := number */
+  MODIFIER_OFFSET,  /* int64_t := number */
+  MODIFIER_BITS,    /* uint8_t := bit list [a,b,c] */
+  MODIFIER_OP_SEL,  /* bit list, counted */
+  MODIFIER_OMOD,    /* offset holds the code */
+  MODIFIER_DPP,     /* emu_dpp in `code`, number follows */
+  MODIFIER_SELECT,  /* BYTE_n, WORD_n, DWORD */
+  MODIFIER_SOURCE_SELECT, /* of source `code` */
+  MODIFIER_UNUSED,
+  MODIFIER_FORMAT,  /* MATRIX_FMT_x → number by name */
+  MODIFIER_SHORT,   /* uint16_t := number */
+  MODIFIER_IGNORED  /* cache policy, hints */
+} modifier_kind;
+
+typedef struct modifier {
+  const char *name; /* up to the colon */
+  modifier_kind kind;
+  size_t offset;
+  int code;
+} modifier;
+
+#define FIELD(name) offsetof(emu_instruction, name)
+static const modifier modifiers[] = {
+    {"clamp", MODIFIER_FLAG, FIELD(clamp), 0},
+    {"glc", MODIFIER_FLAG, FIELD(glc), 0},
+    {"slc", MODIFIER_FLAG, FIELD(slc), 0},
+    {"nt", MODIFIER_FLAG, FIELD(nontemporal), 0},
+    {"sc0", MODIFIER_FLAG, FIELD(sc0), 0},
+    {"sc1", MODIFIER_FLAG, FIELD(sc1), 0},
+    {"lds", MODIFIER_FLAG, FIELD(lds), 0},
+    {"offen", MODIFIER_FLAG, FIELD(offen), 0},
+    {"idxen", MODIFIER_FLAG, FIELD(idxen), 0},
+    {"scale_offset", MODIFIER_FLAG, FIELD(scale_offset), 0},
+    {"matrix_a_reuse", MODIFIER_FLAG, FIELD(matrix_a_reuse), 0},
+    {"matrix_b_reuse", MODIFIER_FLAG, FIELD(matrix_b_reuse), 0},
+    {"bound_ctrl", MODIFIER_FLAG, FIELD(bound_control), 0},
+    {"fi", MODIFIER_FLAG, FIELD(fetch_inactive), 0},
+    {"dlc", MODIFIER_IGNORED, 0, 0},
+    {"th", MODIFIER_IGNORED, 0, 0},
+    {"scope", MODIFIER_IGNORED, 0, 0},
+    {"nv", MODIFIER_IGNORED, 0, 0},
+    {"offset", MODIFIER_OFFSET, FIELD(offset), 0},
+    {"offset0", MODIFIER_BYTE, FIELD(offset0), 0},
+    {"offset1", MODIFIER_BYTE, FIELD(offset1), 0},
+    {"cbsz", MODIFIER_BYTE, FIELD(cbsz), 0},
+    {"abid", MODIFIER_BYTE, FIELD(abid), 0},
+    {"blgp", MODIFIER_BYTE, FIELD(blgp), 0},
+    {"byte_sel", MODIFIER_BYTE, FIELD(byte_sel), 0},
+    {"index_key", MODIFIER_BYTE, FIELD(index_key), 0},
+    {"bitop3", MODIFIER_SHORT, FIELD(bitop3), 0},
+    {"neg", MODIFIER_BITS, FIELD(blgp), 0}, /* f64 matrix instructions reuse blgp as negation */
+    {"neg_lo", MODIFIER_BITS, FIELD(neg_lo), 0},
+    {"neg_hi", MODIFIER_BITS, FIELD(neg_hi), 0},
+    {"op_sel", MODIFIER_OP_SEL, FIELD(op_sel), 0},
+    {"op_sel_hi", MODIFIER_BITS, FIELD(op_sel_hi), 0},
+    {"matrix_a_fmt", MODIFIER_FORMAT, FIELD(matrix_a_format), 0},
+    {"matrix_b_fmt", MODIFIER_FORMAT, FIELD(matrix_b_format), 0},
+    {"matrix_a_scale", MODIFIER_FORMAT, FIELD(matrix_a_scale), 0},
+    {"matrix_b_scale", MODIFIER_FORMAT, FIELD(matrix_b_scale), 0},
+    {"matrix_a_scale_fmt", MODIFIER_FORMAT, FIELD(matrix_a_scale_format), 0},
+    {"matrix_b_scale_fmt", MODIFIER_FORMAT, FIELD(matrix_b_scale_format), 0},
+    {"mul", MODIFIER_OMOD, 0, 0},
+    {"div", MODIFIER_OMOD, 0, 3},
+    {"quad_perm", MODIFIER_DPP, 0, EMU_DPP_QUAD_PERM},
+    {"row_shl", MODIFIER_DPP, 0, EMU_DPP_ROW_SHL},
+    {"row_shr", MODIFIER_DPP, 0, EMU_DPP_ROW_SHR},
+    {"row_ror", MODIFIER_DPP, 0, EMU_DPP_ROW_ROR},
+    {"wave_shl", MODIFIER_DPP, 0, EMU_DPP_WAVE_SHL},
+    {"wave_rol", MODIFIER_DPP, 0, EMU_DPP_WAVE_ROL},
+    {"wave_shr", MODIFIER_DPP, 0, EMU_DPP_WAVE_SHR},
+    {"wave_ror", MODIFIER_DPP, 0, EMU_DPP_WAVE_ROR},
+    {"row_mirror", MODIFIER_DPP, 0, EMU_DPP_ROW_MIRROR},
+    {"row_half_mirror", MODIFIER_DPP, 0, EMU_DPP_ROW_HALF_MIRROR},
+    {"row_bcast", MODIFIER_DPP, 0, EMU_DPP_ROW_BCAST_15},
+    {"row_newbcast", MODIFIER_DPP, 0, EMU_DPP_ROW_NEWBCAST},
+    {"row_share", MODIFIER_DPP, 0, EMU_DPP_ROW_SHARE},
+    {"row_xmask", MODIFIER_DPP, 0, EMU_DPP_ROW_XMASK},
+    {"dpp8", MODIFIER_DPP, 0, EMU_DPP_8},
+    {"row_mask", MODIFIER_BYTE, FIELD(row_mask), 0},
+    {"bank_mask", MODIFIER_BYTE, FIELD(bank_mask), 0},
+    {"dst_sel", MODIFIER_SELECT, FIELD(destination_select), 0},
+    {"dst_unused", MODIFIER_UNUSED, 0, 0},
+    {"src0_sel", MODIFIER_SOURCE_SELECT, 0, 0},
+    {"src1_sel", MODIFIER_SOURCE_SELECT, 0, 1},
+};
+
+typedef struct word_code {
+  const char *word;
+  int code;
+} word_code;
+
+static const word_code select_words[] = {
+    {"BYTE_0", EMU_BYTE_0}, {"BYTE_1", EMU_BYTE_1}, {"BYTE_2", EMU_BYTE_2}, {"BYTE_3", EMU_BYTE_3},
+    {"WORD_0", EMU_WORD_0}, {"WORD_1", EMU_WORD_1}, {"DWORD", EMU_DWORD},   {NULL, 0}};
+static const word_code unused_words[] = {{"UNUSED_PAD", 0}, {"UNUSED_SEXT", 1}, {"UNUSED_PRESERVE", 2}, {NULL, 0}};
+static const word_code format_words[] = {
+    {"MATRIX_FMT_FP8", 0},     {"MATRIX_FMT_BF8", 1},     {"MATRIX_FMT_FP6", 2},         {"MATRIX_FMT_BF6", 3},
+    {"MATRIX_FMT_FP4", 4},     {"MATRIX_SCALE_ROW0", 0},  {"MATRIX_SCALE_ROW1", 1},      {"MATRIX_SCALE_FMT_E8", 0},
+    {"MATRIX_SCALE_FMT_E5M3", 1}, {"MATRIX_SCALE_FMT_E4M3", 2}, {NULL, 0}};
+
+static int find_word(const word_code *words, const char *word) {
+  for (; words->word; ++words)
+    if (strcmp(words->word, word) == 0) return words->code;
+  return -1;
+}
+
+/* "[1,0,1]" → bits, least significant first; returns how many, or -1. `width` bits an entry. */
+static int parse_list(const char *s, unsigned width, uint32_t *out) {
+  int count = 0;
+  uint32_t bits = 0;
+  if (*s++ != '[') return -1;
+  for (;;) {
+    char *end;
+    unsigned long value = strtoul(s, &end, 0);
+    if (end == s) return -1;
+    bits |= (uint32_t)value << (width * (unsigned)count++);
+    if (*end == ']') break;
+    if (*end != ',') return -1;
+    s = end + 1;
+  }
+  *out = bits;
+  return count;
+}
+
+static bool parse_dpp(emu_instruction *i, int control, const char *value) {
+  uint32_t list = 0;
+  i->dpp = (uint8_t)control;
+  if (control == EMU_DPP_QUAD_PERM || control == EMU_DPP_8) {
+    if (parse_list(value, control == EMU_DPP_8 ? 3 : 2, &list) < 0) return false;
+    i->dpp_value = list;
+  } else if (*value) {
+    i->dpp_value = (uint32_t)strtoul(value, NULL, 0);
+  }
+  if (control == EMU_DPP_ROW_BCAST_15 && i->dpp_value == 31) i->dpp = EMU_DPP_ROW_BCAST_31;
+  return true;
+}
+
+static bool parse_modifier(emu_instruction *i, char *word, uint8_t selects[2]) {
+  char *value = strchr(word, ':');
+  if (value) *value++ = 0;
+  const modifier *m = NULL;
+  for (size_t n = 0; n < sizeof modifiers / sizeof *modifiers && !m; ++n)
+    if (strcmp(word, modifiers[n].name) == 0) m = &modifiers[n];
+  if (!m) return false;
+  const char *v = value ? value : "";
+  void *field = (char *)i + m->offset;
+  uint32_t list = 0;
+  int count, code;
+  switch (m->kind) {
+  case MODIFIER_FLAG:
+    *(bool *)field = !(value && strcmp(value, "0") == 0 && m->offset != FIELD(bound_control));
+    return true;
+  case MODIFIER_BYTE:
+    *(uint8_t *)field = (uint8_t)strtoul(v, NULL, 0);
+    return isdigit((unsigned char)*v) != 0;
+  case MODIFIER_SHORT:
+    *(uint16_t *)field = (uint16_t)strtoul(v, NULL, 0);
+    return isdigit((unsigned char)*v) != 0;
+  case MODIFIER_OFFSET:
+    *(int64_t *)field = strtoll(v, NULL, 0); /* swizzle(…) reads as 0: ds_swizzle takes its bits from the encoding */
+    return true;
+  case MODIFIER_BITS:
+    if (parse_list(v, 1, &list) < 0) return false;
+    *(uint8_t *)field = (uint8_t)list;
+    return true;
+  case MODIFIER_OP_SEL:
+    count = parse_list(v, 1, &list);
+    if (count < 0) return false;
+    i->op_sel = (uint8_t)list;
+    i->op_sel_count = (uint8_t)count;
+    return true;
+  case MODIFIER_OMOD:
+    i->output_modifier = (uint8_t)(m->code ? m->code : strcmp(v, "4") == 0 ? 2 : 1);
+    return true;
+  case MODIFIER_DPP:
+    return parse_dpp(i, m->code, v);
+  case MODIFIER_SELECT:
+    code = find_word(select_words, v);
+    *(uint8_t *)field = (uint8_t)code;
+    i->sdwa = true;
+    return code >= 0;
+  case MODIFIER_SOURCE_SELECT:
+    code = find_word(select_words, v);
+    selects[m->code] = (uint8_t)code;
+    i->sdwa = true;
+    return code >= 0;
+  case MODIFIER_UNUSED:
+    code = find_word(unused_words, v);
+    i->destination_unused = (uint8_t)code;
+    return code >= 0;
+  case MODIFIER_FORMAT:
+    code = find_word(format_words, v);
+    *(uint8_t *)field = (uint8_t)code;
+    return code >= 0;
+  case MODIFIER_IGNORED:
+    return true;
+  }
+  return false;
+}
+
+/* ---- One instruction ---- */
+
+static const char *const suffixes[] = {"_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa", "_dpp8", "_e96"};
+
+static size_t strip_suffix(const char *name, size_t length) {
+  for (size_t n = 0; n < sizeof suffixes / sizeof *suffixes; ++n) {
+    size_t s = strlen(suffixes[n]);
+    if (length > s && strncmp(name + length - s, suffixes[n], s) == 0) return length - s;
+  }
+  return length;
+}
+
+typedef struct space_prefix {
+  const char *prefix;
+  emu_space space;
+} space_prefix;
+
+static const space_prefix spaces[] = {{"global_", EMU_GLOBAL},   {"flat_", EMU_FLAT}, {"buffer_", EMU_BUFFER},
+                                      {"scratch_", EMU_SCRATCH}, {"ds_", EMU_LDS}};
+
+static const emu_row memory_row = {"memory", NULL, 0, EMU_MEMORY};
+
+/* Memory instructions are composed of a space and an access; a ds_ name may also be a row of its own (ds_bpermute_b32). */
+static bool find_access(emu_instruction *i, const char *name) {
+  for (size_t n = 0; n < sizeof spaces / sizeof *spaces; ++n) {
+    size_t length = strlen(spaces[n].prefix);
+    if (strncmp(name, spaces[n].prefix, length) != 0) continue;
+    const emu_access *access = emu_find_access(name + length, spaces[n].space == EMU_LDS);
+    if (!access) return false;
+    i->access = access;
+    i->space = (uint8_t)spaces[n].space;
+    i->row = &memory_row;
+    return true;
+  }
+  return false;
+}
+
+/* Splits `s` at top-level commas, then blanks: the first word of each piece is an operand, further words are modifiers. */
+static bool parse_operands(emu_instruction *i, char *s, uint8_t selects[2], const char **bad) {
+  bool operand_next = true;
+  while (*s) {
+    while (*s == ' ' || *s == '\t') ++s;
+    if (!*s) break;
+    char *start = s;
+    int depth = 0;
+    for (; *s && (depth > 0 || (*s != ',' && *s != ' ')); ++s) {
+      if (*s == '[' || *s == '(') ++depth;
+      if (*s == ']' || *s == ')') --depth;
+    }
+    char separator = *s;
+    if (separator) *s++ = 0;
+    *bad = start;
+    if (operand_next) {
+      char copy[LINE_BYTES];
+      snprintf(copy, sizeof copy, "%s", start);
+      if (i->operand_count == EMU_MAX_OPERANDS) return false;
+      if (parse_operand(copy, &i->operand[i->operand_count])) {
+        ++i->operand_count;
+      } else {
+        memset(&i->operand[i->operand_count], 0, sizeof(emu_operand));
+        if (!parse_modifier(i, start, selects)) return false; /* an instruction that has modifiers only */
+      }
+    } else if (!parse_modifier(i, start, selects)) {
+      return false;
+    }
+    operand_next = separator == ',';
+    if (separator == ' ') { /* a comma may follow the blank in hand-written text; never in the disassembler's */
+      while (*s == ' ') ++s;
+      if (*s == ',') {
+        ++s;
+        operand_next = true;
+      }
+    }
+  }
+  return true;
+}
+
+static void append_scalar(emu_instruction *i, int at, int index, int count) {
+  for (int n = i->operand_count; n > at; --n) i->operand[n] = i->operand[n - 1];
+  emu_operand *o = &i->operand[at];
+  memset(o, 0, sizeof *o);
+  o->kind = EMU_SCALAR;
+  o->index = (uint16_t)index;
+  o->count = (uint16_t)count;
+  ++i->operand_count;
+}
+
+/* Operands that the text leaves out: EXEC of v_cmpx on gfx12, VCC of v_cndmask in v_dual and in short forms. */
+static void add_implicit_operands(const emu_target *target, emu_instruction *i) {
+  const char *name = i->row->name;
+  int masks = target->wave == 64 ? 2 : 1;
+  if (strncmp(name, "v_cmpx", 6) == 0 && (i->operand_count < 3 || i->operand[0].kind != EMU_SCALAR) && i->operand_count == 2)
+    append_scalar(i, 0, EMU_S_EXEC, masks);
+  if (strncmp(name, "v_cndmask", 9) == 0 && i->operand_count == 3) append_scalar(i, 3, EMU_S_VCC, masks);
+}
+
+/* Which field of s_set_vgpr_msb extends each operand. For memory: address src0, data src1 (and src2), destination dst. */
+static void assign_banks(emu_instruction *i) {
+  bool memory = i->access != NULL;
+  for (int n = 0; n < i->operand_count; ++n) {
+    int destinations = i->source0;
+    uint8_t bank = n < destinations ? 3 : (uint8_t)(n - destinations > 2 ? 2 : n - destinations);
+    if (memory) {
+      bool returns = i->access->kind == EMU_LOAD || i->access->kind == EMU_LOAD_TRANSPOSED;
+      if (i->access->kind == EMU_ATOMIC) returns = n == 0 && i->source0 == 1;
+      bank = n == 0 && returns && i->source0 == 1 ? 3 : (uint8_t)(n - i->source0 > 2 ? 2 : n - i->source0);
+    }
+    i->operand[n].bank = bank;
+  }
+}
+
+static uint8_t all_ones_unless_mix(const char *name) {
+  return strncmp(name, "v_fma_mix", 9) == 0 || strncmp(name, "v_mad_mix", 9) == 0 ? 0 : 7;
+}
+
+/* Parses "mnemonic operands"; the first half of a pair leaves the second to the caller. */
+static bool parse_instruction(const emu_target *target, char *line, uint32_t word, emu_instruction *i, char *problem,
+                              size_t problem_size) {
+  uint8_t selects[2] = {EMU_SELECT_NONE, EMU_SELECT_NONE};
+  const char *bad = "";
+  char name[96];
+  while (*line == ' ' || *line == '\t') ++line;
+  size_t length = strcspn(line, " \t");
+  if (length >= sizeof name) length = sizeof name - 1;
+  memcpy(name, line, length);
+  name[length] = 0;
+  if (strncmp(name, "v_dual_", 7) == 0) { /* a half of a pair is the instruction itself */
+    memmove(name + 2, name + 7, length - 7 + 1);
+    length -= 5;
+  }
+  size_t stem = strip_suffix(name, length);
+  i->row = indexed_row(name, stem);
+  if (!i->row && length != stem) i->row = indexed_row(name, length);
+  name[stem] = 0;
+  i->immediate = word & 0xffff;
+  i->op_sel_hi = all_ones_unless_mix(name);
+  i->row_mask = i->bank_mask = 0xf;
+  if (i->row) {
+    i->handler = i->row->handler;
+  } else if (!find_access(i, name)) {
+    snprintf(problem, problem_size, "no handler for \"%s\"", name);
+    return false;
+  }
+  /* The operands of waits, hints and messages are in the encoding; their text has a grammar of its own. */
+  if (i->row->flags & EMU_TEXT_IGNORED) return true;
+  if (!parse_operands(i, line + strcspn(line, " \t"), selects, &bad)) {
+    snprintf(problem, problem_size, "cannot read \"%s\"", bad);
+    i->handler = NULL;
+    return false;
+  }
+  add_implicit_operands(target, i);
+
+  i->source0 = i->row->flags & EMU_NO_DESTINATION ? 0 : i->row->destinations ? i->row->destinations : 1;
+  if (i->access) i->source0 = 0; /* set by the access: stores have none */
+  if (i->source0 < EMU_MAX_OPERANDS) i->operand[i->source0].select = selects[0];
+  if (i->source0 + 1 < EMU_MAX_OPERANDS) i->operand[i->source0 + 1].select = selects[1];
+  int sources = i->operand_count - i->source0;
+  /* op_sel lists sources, then the destination: with two sources entry 2 is the destination's (bit 3 of the encoding). */
+  if (i->op_sel_count > 0 && i->op_sel_count == sources + 1 && sources < 3) {
+    uint8_t last = (uint8_t)(1u << sources);
+    if (i->op_sel & last) i->op_sel = (uint8_t)((i->op_sel & ~last) | 8);
+  }
+  if (i->access) {
+    emu_access_kind kind = i->access->kind;
+    bool load = kind == EMU_LOAD || kind == EMU_LOAD_TRANSPOSED;
+    i->handler = emu_access_handler(i->access, i->lds);
+    i->source0 = load && !i->lds ? 1 : 0;
+    if (kind == EMU_ATOMIC) {
+      /* [destination,] address, data[, data], …: a destination is there when one operand more than the bare form has. */
+      int bare = i->space == EMU_LDS ? 2 : i->space == EMU_FLAT ? 2 : 3;
+      if (i->space == EMU_LDS) {
+        i->source0 = i->access->returns ? 1 : 0;
+      } else if (i->space == EMU_BUFFER) {
+        i->source0 = 0; /* data doubles as destination; sc0/glc says so */
+      } else {
+        i->source0 = i->operand_count > bare ? 1 : 0;
+      }
+    }
+  }
+  if (strstr(name, "_i64"))
+    for (int n = 0; n < i->operand_count; ++n)
+      if (i->operand[n].kind == EMU_LITERAL && !i->operand[n].wide) {
+        i->operand[n].bits = (uint64_t)(int64_t)(int32_t)i->operand[n].bits;
+        i->operand[n].wide = true;
+      }
+  assign_banks(i);
+  return true;
+}
+
+/* ---- The whole module ---- */
+
+static const char *keep_text(emu_module *m, const char *line) {
+  while (*line == ' ' || *line == '\t') ++line;
+  size_t length = strlen(line) + 1;
+  char *kept = m->texts + m->texts_size;
+  if (m->texts_size + length > m->texts_capacity) return "";
+  memcpy(kept, line, length);
+  m->texts_size += length;
+  return kept;
+}
+
+static void decode_line(emu_module *m, const char *line, uint64_t address, uint32_t word, uint32_t size) {
+  char buffer[LINE_BYTES], problem[160] = "";
+  snprintf(buffer, sizeof buffer, "%s", line);
+  char *second = strstr(buffer, " :: ");
+  if (second) {
+    *second = 0;
+    second += 4;
+  }
+  emu_instruction *i = &m->code[m->code_count++];
+  memset(i, 0, sizeof *i);
+  i->address = address;
+  i->size = size;
+  i->text = keep_text(m, line);
+  bool fine = parse_instruction(m->target, buffer, word, i, problem, sizeof problem);
+  i->dual = second != NULL;
+  if (second) {
+    emu_instruction *j = &m->code[m->code_count++];
+    memset(j, 0, sizeof *j);
+    j->address = address;
+    j->text = i->text;
+    fine = parse_instruction(m->target, second, word, j, problem, sizeof problem) && fine;
+  }
+  if (!fine) {
+    i->handler = emu_undefined;
+    i->row = &emu_undefined_row;
+    i->problem = keep_text(m, problem);
+  }
+}
+
+static void resolve_branches(emu_module *m) {
+  for (size_t n = 0; n < m->code_count; ++n) {
+    emu_instruction *i = &m->code[n];
+    i->target = UINT32_MAX;
+    if (!(i->row->flags & EMU_BRANCH)) continue;
+    uint64_t to = i->address + 4 + (uint64_t)((int64_t)(int16_t)i->immediate * 4);
+    if (to >= m->code_start && to < m->code_end) i->target = m->index_of[(to - m->code_start) / 4];
+  }
+}
+
+/* Only the registers that the code names are held; s_set_vgpr_msb may reach all 1024. */
+static uint32_t rows_needed(const emu_module *m) {
+  uint32_t rows = 8;
+  for (size_t n = 0; n < m->code_count; ++n) {
+    const emu_instruction *i = &m->code[n];
+    if (strcmp(i->row->name, "s_set_vgpr_msb") == 0) return MSB_VECTOR_ROWS;
+    for (int k = 0; k < i->operand_count; ++k) {
+      const emu_operand *o = &i->operand[k];
+      if (o->kind == EMU_VECTOR && (uint32_t)o->index + o->count + 1 > rows) rows = (uint32_t)o->index + o->count + 1;
+    }
+  }
+  return rows;
+}
+
+hd_status emu_module_decode(emu_module *m, diags *list) {
+  pthread_once(&initialised, initialise);
+  LLVMDisasmContextRef context = LLVMCreateDisasmCPU("amdgcn-amd-amdhsa", m->target->name, NULL, 0, NULL, NULL);
+  if (!context) {
+    diags_errorf(list, "emu.disassembler", NULL, "LLVM has no disassembler for %s", m->target->name);
+    return HD_UNAVAILABLE;
+  }
+  size_t words = (size_t)((m->code_end - m->code_start) / 4);
+  /* Every instruction has at least one word, and a pair at least two. */
+  m->code = calloc(words + 2, sizeof *m->code);
+  m->index_of = malloc((words + 1) * sizeof *m->index_of);
+  m->texts_capacity = words * 96 + 4096;
+  m->texts = malloc(m->texts_capacity);
+  if (!m->code || !m->index_of || !m->texts) {
+    LLVMDisasmDispose(context);
+    return HD_OUT_OF_MEMORY;
+  }
+  memset(m->index_of, 0xff, (words + 1) * sizeof *m->index_of);
+
+  uint64_t address = m->code_start;
+  char line[LINE_BYTES];
+  while (address + 4 <= m->code_end) {
+    uint8_t *bytes = m->image + address;
+    uint32_t word;
+    memcpy(&word, bytes, sizeof word);
+    size_t size = LLVMDisasmInstruction(context, bytes, m->code_end - address, address, line, sizeof line);
+    if (size == 0 || size % 4 != 0) {
+      size = 4;
+      snprintf(line, sizeof line, ".long 0x%08x", word);
+    }
+    m->index_of[(address - m->code_start) / 4] = (uint32_t)m->code_count;
+    decode_line(m, line, address, word, (uint32_t)size);
+    address += size;
+  }
+  LLVMDisasmDispose(context);
+  resolve_branches(m);
+  m->vector_rows = rows_needed(m);
+  return HD_OK;
+}

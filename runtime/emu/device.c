@@ -1,0 +1,595 @@
+/* The device interface over the emulator: memory, modules, launches, and streams, events and graphs that have nothing to wait for,
+ * because every call is complete when it returns. */
+#include "../device.h"
+#include "execute.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+  MAX_BLOCK_THREADS = 1024,
+  POISON_LIMIT = 64 << 20, /* bytes; larger allocations stay lazily mapped and read as zero */
+  KERNARG_SLACK = 64,
+  PACKET_BYTES = 64,
+  HIDDEN_BYTES = 256 /* implicit arguments of code objects v5 and later */
+};
+static const uint64_t default_budget = UINT64_C(4000000000);
+
+typedef struct allocation {
+  uint64_t start;
+  void *mapping;
+  size_t mapped;
+} allocation;
+
+typedef struct emu_device {
+  device base;
+  const emu_target *target;
+  emu_memory memory;
+  pthread_mutex_t lock; /* guards `allocations` */
+  allocation *allocations;
+  size_t allocation_count, allocation_capacity;
+  device_graph *capturing; /* of the default stream */
+} emu_device;
+
+struct device_module {
+  emu_module module;
+  device_function *functions;
+};
+
+struct device_function {
+  device_function *next;
+  device_module *owner;
+  const codeobject_kernel *kernel;
+  emu_descriptor descriptor;
+};
+
+struct device_stream {
+  device_graph *capturing;
+};
+
+struct device_event {
+  struct timespec time;
+  bool recorded;
+};
+
+/* ---- Graphs: recorded calls, replayed in order ---- */
+
+typedef enum node_kind { NODE_LAUNCH, NODE_COPY_IN, NODE_COPY_OUT, NODE_FILL } node_kind;
+
+typedef struct graph_node {
+  node_kind kind;
+  device_function *function;
+  device_launch launch;
+  void *arguments; /* owned */
+  device_pointer pointer;
+  void *host_to;
+  const void *host_from;
+  size_t bytes;
+  unsigned char value;
+} graph_node;
+
+struct device_graph {
+  graph_node *nodes;
+  size_t count, capacity;
+};
+
+static emu_device *self(device *d) { return (emu_device *)d; }
+
+static device_graph **capture_slot(device *d, device_stream *s) { return s ? &s->capturing : &self(d)->capturing; }
+
+static hd_status graph_add(device_graph *g, const graph_node *node, diags *list) {
+  if (g->count == g->capacity) {
+    size_t capacity = g->capacity ? 2 * g->capacity : 16;
+    graph_node *grown = realloc(g->nodes, capacity * sizeof *grown);
+    if (!grown) {
+      diags_errorf(list, "emu.memory", NULL, "no memory for a graph of %zu nodes", capacity);
+      return HD_OUT_OF_MEMORY;
+    }
+    g->nodes = grown;
+    g->capacity = capacity;
+  }
+  g->nodes[g->count++] = *node;
+  return HD_OK;
+}
+
+static void graph_destroy(device *d, device_graph *g) {
+  (void)d;
+  if (!g) return;
+  for (size_t n = 0; n < g->count; ++n) free(g->nodes[n].arguments);
+  free(g->nodes);
+  free(g);
+}
+
+/* ---- Memory ---- */
+
+static hd_status release(device *d, device_pointer pointer, diags *list) {
+  if (!pointer) return HD_OK;
+  emu_device *e = self(d);
+  pthread_mutex_lock(&e->lock);
+  size_t n = 0;
+  while (n < e->allocation_count && e->allocations[n].start != pointer) ++n;
+  bool found = n < e->allocation_count;
+  allocation a = {0, NULL, 0};
+  if (found) {
+    a = e->allocations[n];
+    e->allocations[n] = e->allocations[--e->allocation_count];
+  }
+  pthread_mutex_unlock(&e->lock);
+  if (!found) {
+    diags_errorf(list, "emu.release", NULL, "0x%" PRIx64 " is not the start of a live allocation", pointer);
+    return HD_INVALID;
+  }
+  emu_memory_remove(&e->memory, pointer);
+  munmap(a.mapping, a.mapped);
+  return HD_OK;
+}
+
+static hd_status allocate(device *d, size_t bytes, device_pointer *out_pointer, diags *list) {
+  emu_device *e = self(d);
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), room = bytes ? bytes : 1;
+  if (room > (size_t)e->target->memory_bytes - e->memory.allocated) {
+    diags_errorf(list, "emu.memory", NULL, "allocating %zu bytes: the %s has %" PRId64 ", of which %" PRIu64 " are in use", bytes,
+                 e->target->product, e->target->memory_bytes, e->memory.allocated);
+    return HD_OUT_OF_MEMORY;
+  }
+  /* One unmapped page on each side: a stray host access faults too. */
+  size_t mapped = (room + page - 1) / page * page + 2 * page;
+  uint8_t *mapping = mmap(NULL, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED || mprotect(mapping + page, mapped - 2 * page, PROT_READ | PROT_WRITE) != 0) {
+    if (mapping != MAP_FAILED) munmap(mapping, mapped);
+    diags_errorf(list, "emu.memory", NULL, "allocating %zu bytes: the host has no room", bytes);
+    return HD_OUT_OF_MEMORY;
+  }
+  uint64_t start = (uint64_t)(uintptr_t)(mapping + page);
+  if (room <= POISON_LIMIT) memset(mapping + page, 0xff, room); /* fresh device memory holds anything: NaNs find readers */
+
+  pthread_mutex_lock(&e->lock);
+  bool fine = true;
+  if (e->allocation_count == e->allocation_capacity) {
+    size_t capacity = e->allocation_capacity ? 2 * e->allocation_capacity : 64;
+    allocation *grown = realloc(e->allocations, capacity * sizeof *grown);
+    if (grown) {
+      e->allocations = grown;
+      e->allocation_capacity = capacity;
+    } else {
+      fine = false;
+    }
+  }
+  if (fine) e->allocations[e->allocation_count++] = (allocation){start, mapping, mapped};
+  pthread_mutex_unlock(&e->lock);
+  if (fine && !emu_memory_add(&e->memory, start, bytes, EMU_RANGE_DEVICE)) {
+    diags ignored;
+    diags_init(&ignored);
+    release(d, start, &ignored);
+    diags_finish(&ignored);
+    return HD_OUT_OF_MEMORY;
+  }
+  if (!fine) {
+    munmap(mapping, mapped);
+    return HD_OUT_OF_MEMORY;
+  }
+  *out_pointer = start;
+  return HD_OK;
+}
+
+static hd_status check_span(emu_device *e, const char *what, device_pointer pointer, size_t bytes, diags *list) {
+  char where[256];
+  pthread_rwlock_rdlock(&e->memory.lock);
+  const emu_range *r = emu_memory_find(&e->memory, pointer);
+  bool fine = bytes == 0 || (r && r->kind == EMU_RANGE_DEVICE && pointer - r->start < r->size &&
+                             r->size - (pointer - r->start) >= bytes);
+  if (!fine) emu_memory_describe(&e->memory, pointer, where, sizeof where);
+  pthread_rwlock_unlock(&e->memory.lock);
+  if (fine) return HD_OK;
+  diags_errorf(list, "emu.bounds", NULL, "%s of %zu bytes at 0x%" PRIx64 " is out of bounds: the start is %s", what, bytes, pointer,
+               where);
+  return HD_INVALID;
+}
+
+static hd_status copy_in(device *d, device_stream *s, device_pointer to, const void *from, size_t bytes, diags *list) {
+  hd_status status = check_span(self(d), "copy to the device", to, bytes, list);
+  if (status != HD_OK) return status;
+  device_graph *g = *capture_slot(d, s);
+  if (g) return graph_add(g, &(graph_node){.kind = NODE_COPY_IN, .pointer = to, .host_from = from, .bytes = bytes}, list);
+  if (bytes) memcpy((void *)(uintptr_t)to, from, bytes);
+  return HD_OK;
+}
+
+static hd_status copy_out(device *d, device_stream *s, void *to, device_pointer from, size_t bytes, diags *list) {
+  hd_status status = check_span(self(d), "copy from the device", from, bytes, list);
+  if (status != HD_OK) return status;
+  device_graph *g = *capture_slot(d, s);
+  if (g) return graph_add(g, &(graph_node){.kind = NODE_COPY_OUT, .pointer = from, .host_to = to, .bytes = bytes}, list);
+  if (bytes) memcpy(to, (const void *)(uintptr_t)from, bytes);
+  return HD_OK;
+}
+
+static hd_status fill(device *d, device_stream *s, device_pointer to, unsigned char value, size_t bytes, diags *list) {
+  hd_status status = check_span(self(d), "fill", to, bytes, list);
+  if (status != HD_OK) return status;
+  device_graph *g = *capture_slot(d, s);
+  if (g) return graph_add(g, &(graph_node){.kind = NODE_FILL, .pointer = to, .value = value, .bytes = bytes}, list);
+  if (bytes) memset((void *)(uintptr_t)to, value, bytes);
+  return HD_OK;
+}
+
+/* ---- Modules ---- */
+
+static hd_status load(device *d, const void *code_object, size_t bytes, device_module **out_module, diags *list) {
+  emu_device *e = self(d);
+  device_module *m = calloc(1, sizeof *m);
+  if (!m) return HD_OUT_OF_MEMORY;
+  hd_status status = emu_module_load(e->target, code_object, bytes, &m->module, list);
+  if (status != HD_OK) {
+    free(m);
+    return status;
+  }
+  if (!emu_memory_add(&e->memory, (uint64_t)(uintptr_t)m->module.image, m->module.image_size, EMU_RANGE_CODE)) {
+    emu_module_finish(&m->module);
+    free(m);
+    return HD_OUT_OF_MEMORY;
+  }
+  *out_module = m;
+  return HD_OK;
+}
+
+static void unload(device *d, device_module *m) {
+  if (!m) return;
+  emu_memory_remove(&self(d)->memory, (uint64_t)(uintptr_t)m->module.image);
+  while (m->functions) {
+    device_function *f = m->functions;
+    m->functions = f->next;
+    free(f);
+  }
+  emu_module_finish(&m->module);
+  free(m);
+}
+
+static hd_status function(device *d, device_module *m, const char *symbol, size_t dynamic_lds, device_function **out_function,
+                          diags *list) {
+  const codeobject_kernel *kernel = emu_module_kernel(&m->module, symbol);
+  if (!kernel) {
+    diags_errorf(list, "emu.function", NULL, "the code object has no kernel %s", symbol);
+    return HD_INVALID;
+  }
+  emu_descriptor descriptor;
+  hd_status status = emu_module_descriptor(&m->module, kernel, &descriptor, list);
+  if (status != HD_OK) return status;
+  uint64_t lds = descriptor.lds_bytes + (uint64_t)dynamic_lds;
+  if (lds > (uint64_t)self(d)->target->lds_bytes) {
+    diags_errorf(list, "emu.lds", NULL, "kernel %s needs %" PRIu64 " bytes of LDS, a workgroup of %s has %d", symbol, lds,
+                 self(d)->target->name, self(d)->target->lds_bytes);
+    return HD_INVALID;
+  }
+  device_function *f = calloc(1, sizeof *f);
+  if (!f) return HD_OUT_OF_MEMORY;
+  f->owner = m;
+  f->kernel = kernel;
+  f->descriptor = descriptor;
+  pthread_mutex_lock(&self(d)->lock);
+  f->next = m->functions;
+  m->functions = f;
+  pthread_mutex_unlock(&self(d)->lock);
+  *out_function = f;
+  return HD_OK;
+}
+
+/* ---- Launch ---- */
+
+static void put(uint8_t *kernarg, size_t room, uint32_t offset, uint64_t value, uint32_t bytes) {
+  if (bytes > 8) bytes = 8;
+  if (offset <= room && room - offset >= bytes) memcpy(kernarg + offset, &value, bytes);
+}
+
+/* The implicit arguments that code objects v5 name in their metadata ("AMDHSA Code Object V5 Metadata"); others stay 0. */
+static void put_hidden(const device_function *f, const device_launch *l, uint8_t *kernarg, size_t room) {
+  uint64_t dimensions = l->grid[2] * l->block[2] > 1 ? 3 : l->grid[1] * l->block[1] > 1 ? 2 : 1;
+  struct {
+    const char *kind;
+    uint64_t value;
+  } values[] = {
+      {"hidden_block_count_x", l->grid[0]},
+      {"hidden_block_count_y", l->grid[1]},
+      {"hidden_block_count_z", l->grid[2]},
+      {"hidden_group_size_x", l->block[0]},
+      {"hidden_group_size_y", l->block[1]},
+      {"hidden_group_size_z", l->block[2]},
+      {"hidden_grid_dims", dimensions},
+      {"hidden_dynamic_lds_size", l->lds_bytes},
+      {"hidden_private_base", EMU_PRIVATE_APERTURE >> 32},
+      {"hidden_shared_base", EMU_SHARED_APERTURE >> 32},
+  };
+  for (int n = 0; n < f->kernel->argument_count; ++n) {
+    const codeobject_argument *a = &f->kernel->arguments[n];
+    for (size_t v = 0; v < sizeof values / sizeof *values; ++v)
+      if (strcmp(a->value_kind, values[v].kind) == 0) put(kernarg, room, a->offset, values[v].value, a->size);
+  }
+}
+
+/* Bytes that the caller must pack: the end of the last argument that is not hidden. */
+static uint32_t explicit_bytes(const codeobject_kernel *k) {
+  uint32_t end = 0;
+  for (int n = 0; n < k->argument_count; ++n) {
+    const codeobject_argument *a = &k->arguments[n];
+    if (strncmp(a->value_kind, "hidden_", 7) != 0 && a->offset + a->size > end) end = a->offset + a->size;
+  }
+  return end;
+}
+
+/* HSA kernel dispatch packet: sizes at 4, 12, 24, 28; kernel object at 32, arguments at 40. */
+static void put_packet(const emu_launch *launch, uint8_t *packet) {
+  memset(packet, 0, PACKET_BYTES);
+  for (uint32_t n = 0; n < 3; ++n) {
+    put(packet, PACKET_BYTES, 4 + 2 * n, launch->block[n], 2);
+    put(packet, PACKET_BYTES, 12 + 4 * n, (uint64_t)launch->grid[n] * launch->block[n], 4);
+  }
+  put(packet, PACKET_BYTES, 2, 3, 2);
+  put(packet, PACKET_BYTES, 24, launch->descriptor.scratch_bytes, 4);
+  put(packet, PACKET_BYTES, 28, launch->lds_bytes, 4);
+  put(packet, PACKET_BYTES, 40, (uint64_t)(uintptr_t)launch->kernarg, 8);
+}
+
+static hd_status check_launch(emu_device *e, const device_function *f, const device_launch *l, diags *list) {
+  uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+  uint32_t need = explicit_bytes(f->kernel), most = f->kernel->max_workgroup ? f->kernel->max_workgroup : MAX_BLOCK_THREADS;
+  if (threads == 0 || threads > MAX_BLOCK_THREADS || threads > most) {
+    diags_errorf(list, "emu.launch", NULL, "kernel %s: a workgroup of %" PRIu64 " threads; between 1 and %u are allowed",
+                 f->kernel->symbol, threads, most);
+    return HD_INVALID;
+  }
+  if (l->arguments_size < need) {
+    diags_errorf(list, "emu.launch", NULL, "kernel %s takes %u bytes of arguments, %zu were given", f->kernel->symbol, need,
+                 l->arguments_size);
+    return HD_INVALID;
+  }
+  if ((uint64_t)f->descriptor.lds_bytes + l->lds_bytes > (uint64_t)e->target->lds_bytes) {
+    diags_errorf(list, "emu.lds", NULL, "kernel %s needs %" PRIu64 " bytes of LDS, a workgroup of %s has %d", f->kernel->symbol,
+                 (uint64_t)f->descriptor.lds_bytes + l->lds_bytes, e->target->name, e->target->lds_bytes);
+    return HD_INVALID;
+  }
+  return HD_OK;
+}
+
+static uint64_t budget(void) {
+  const char *setting = getenv("HEDDLE_EMU_BUDGET");
+  uint64_t value = setting ? strtoull(setting, NULL, 10) : 0;
+  return value ? value : default_budget;
+}
+
+static hd_status execute(emu_device *e, device_function *f, const device_launch *l, diags *list) {
+  size_t bytes = f->descriptor.kernarg_bytes;
+  if (bytes < l->arguments_size) bytes = l->arguments_size;
+  size_t room = (bytes + HIDDEN_BYTES + KERNARG_SLACK - 1) / KERNARG_SLACK * KERNARG_SLACK;
+  uint8_t *kernarg = aligned_alloc(KERNARG_SLACK, room + PACKET_BYTES);
+  if (!kernarg) return HD_OUT_OF_MEMORY;
+  memset(kernarg, 0, room);
+  if (l->arguments_size) memcpy(kernarg, l->arguments, l->arguments_size);
+  put_hidden(f, l, kernarg, room);
+
+  uint32_t threads = l->block[0] * l->block[1] * l->block[2];
+  int lanes = f->kernel->wave ? (int)f->kernel->wave : e->target->wave;
+  emu_launch launch = {
+      .module = &f->owner->module,
+      .kernel = f->kernel->symbol,
+      .descriptor = f->descriptor,
+      .memory = &e->memory,
+      .lds_bytes = f->descriptor.lds_bytes + l->lds_bytes,
+      .kernarg = kernarg,
+      .packet = kernarg + room,
+      .budget = budget(),
+      .waves = (int)((threads + (uint32_t)lanes - 1) / (uint32_t)lanes),
+      .lanes = lanes,
+      .messages = list,
+  };
+  memcpy(launch.grid, l->grid, sizeof launch.grid);
+  memcpy(launch.block, l->block, sizeof launch.block);
+  uint64_t at = (uint64_t)(uintptr_t)kernarg;
+  /* What the kernel declares, rounded to the 16 bytes that its scalar loads may take at a time. */
+  launch.own[0] = (emu_range){at, (bytes + 15) / 16 * 16, EMU_RANGE_KERNARG, 0};
+  launch.own[1] = (emu_range){at + room, PACKET_BYTES, EMU_RANGE_PACKET, 0};
+  put_packet(&launch, launch.packet);
+  hd_status status = HD_INTERNAL;
+  if (pthread_mutex_init(&launch.fault_lock, NULL) == 0) {
+    pthread_rwlock_rdlock(&e->memory.lock);
+    status = emu_run(&launch);
+    pthread_rwlock_unlock(&e->memory.lock);
+    pthread_mutex_destroy(&launch.fault_lock);
+  }
+  free(kernarg);
+  return status;
+}
+
+static hd_status launch(device *d, device_stream *s, device_function *f, const device_launch *l, diags *list) {
+  hd_status status = check_launch(self(d), f, l, list);
+  if (status != HD_OK) return status;
+  device_graph *g = *capture_slot(d, s);
+  if (!g) return execute(self(d), f, l, list);
+  graph_node node = {.kind = NODE_LAUNCH, .function = f, .launch = *l};
+  if (l->arguments_size) {
+    node.arguments = malloc(l->arguments_size);
+    if (!node.arguments) return HD_OUT_OF_MEMORY;
+    memcpy(node.arguments, l->arguments, l->arguments_size);
+  }
+  node.launch.arguments = node.arguments;
+  status = graph_add(g, &node, list);
+  if (status != HD_OK) free(node.arguments);
+  return status;
+}
+
+/* ---- Streams, events, graphs ---- */
+
+static hd_status stream_create(device *d, device_stream **out_stream, diags *list) {
+  (void)d;
+  (void)list;
+  device_stream *s = calloc(1, sizeof *s);
+  if (!s) return HD_OUT_OF_MEMORY;
+  *out_stream = s;
+  return HD_OK;
+}
+
+static void stream_destroy(device *d, device_stream *s) {
+  if (!s) return;
+  graph_destroy(d, s->capturing);
+  free(s);
+}
+
+static hd_status synchronize(device *d, device_stream *s, diags *list) {
+  (void)list;
+  (void)d;
+  (void)s;
+  return HD_OK;
+}
+
+static hd_status event_create(device *d, device_event **out_event, diags *list) {
+  (void)d;
+  (void)list;
+  device_event *e = calloc(1, sizeof *e);
+  if (!e) return HD_OUT_OF_MEMORY;
+  *out_event = e;
+  return HD_OK;
+}
+
+static void event_destroy(device *d, device_event *e) {
+  (void)d;
+  free(e);
+}
+
+static hd_status event_record(device *d, device_event *e, device_stream *s, diags *list) {
+  (void)d;
+  (void)s;
+  (void)list;
+  clock_gettime(CLOCK_MONOTONIC, &e->time);
+  e->recorded = true;
+  return HD_OK;
+}
+
+static hd_status event_elapsed(device *d, device_event *start, device_event *stop, double *out_ms, diags *list) {
+  (void)d;
+  if (!start->recorded || !stop->recorded) {
+    diags_errorf(list, "emu.event", NULL, "an event that was never recorded has no time");
+    return HD_INVALID;
+  }
+  *out_ms = (double)(stop->time.tv_sec - start->time.tv_sec) * 1e3 + (double)(stop->time.tv_nsec - start->time.tv_nsec) * 1e-6;
+  return HD_OK;
+}
+
+static hd_status capture_begin(device *d, device_stream *s, diags *list) {
+  device_graph **slot = capture_slot(d, s);
+  if (*slot) {
+    diags_errorf(list, "emu.capture", NULL, "the stream is already capturing");
+    return HD_INVALID;
+  }
+  *slot = calloc(1, sizeof **slot);
+  return *slot ? HD_OK : HD_OUT_OF_MEMORY;
+}
+
+static hd_status capture_end(device *d, device_stream *s, device_graph **out_graph, diags *list) {
+  device_graph **slot = capture_slot(d, s);
+  if (!*slot) {
+    diags_errorf(list, "emu.capture", NULL, "the stream is not capturing");
+    return HD_INVALID;
+  }
+  *out_graph = *slot;
+  *slot = NULL;
+  return HD_OK;
+}
+
+static hd_status graph_launch(device *d, device_graph *g, device_stream *s, diags *list) {
+  hd_status status = HD_OK;
+  for (size_t n = 0; n < g->count && status == HD_OK; ++n) {
+    const graph_node *node = &g->nodes[n];
+    switch (node->kind) {
+    case NODE_LAUNCH:
+      status = launch(d, s, node->function, &node->launch, list);
+      break;
+    case NODE_COPY_IN:
+      status = copy_in(d, s, node->pointer, node->host_from, node->bytes, list);
+      break;
+    case NODE_COPY_OUT:
+      status = copy_out(d, s, node->host_to, node->pointer, node->bytes, list);
+      break;
+    case NODE_FILL:
+      status = fill(d, s, node->pointer, node->value, node->bytes, list);
+      break;
+    }
+  }
+  return status;
+}
+
+/* ---- The device ---- */
+
+static void facts(device *d, device_facts *out) {
+  const emu_target *t = self(d)->target;
+  memset(out, 0, sizeof *out);
+  snprintf(out->name, sizeof out->name, "%s emulated (%s)", t->name, t->product);
+  snprintf(out->target, sizeof out->target, "%s", t->name);
+  out->compute_units = t->compute_units;
+  out->wave = t->wave;
+  out->lds_bytes_per_workgroup = t->lds_bytes;
+  out->memory_bytes = t->memory_bytes;
+  out->l2_bytes = t->l2_bytes;
+  out->emulated = true;
+}
+
+static void close_device(device *d) {
+  emu_device *e = self(d);
+  for (size_t n = 0; n < e->allocation_count; ++n) munmap(e->allocations[n].mapping, e->allocations[n].mapped);
+  free(e->allocations);
+  graph_destroy(d, e->capturing);
+  emu_memory_finish(&e->memory);
+  pthread_mutex_destroy(&e->lock);
+  free(e);
+}
+
+static const device_vtable vtable = {
+    .close = close_device,
+    .facts = facts,
+    .allocate = allocate,
+    .release = release,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .fill = fill,
+    .load = load,
+    .unload = unload,
+    .function = function,
+    .launch = launch,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .synchronize = synchronize,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_elapsed = event_elapsed,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .graph_launch = graph_launch,
+    .graph_destroy = graph_destroy,
+};
+
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+hd_status heddle_emu_open(const char *rest, device **out_device, diags *list);
+
+hd_status heddle_emu_open(const char *rest, device **out_device, diags *list) {
+  const emu_target *target = emu_find_target(rest && *rest ? rest : "gfx950");
+  if (!target) {
+    diags_errorf(list, "device.emu", NULL, "no emulated target \"%s\"; there are gfx942, gfx950, gfx1201 and gfx1250", rest);
+    return HD_UNAVAILABLE;
+  }
+  emu_device *e = calloc(1, sizeof *e);
+  if (!e) return HD_OUT_OF_MEMORY;
+  e->base.vtable = &vtable;
+  e->target = target;
+  bool memory = emu_memory_init(&e->memory), lock = memory && pthread_mutex_init(&e->lock, NULL) == 0;
+  if (!lock) {
+    if (memory) emu_memory_finish(&e->memory);
+    free(e);
+    return HD_OUT_OF_MEMORY;
+  }
+  *out_device = &e->base;
+  return HD_OK;
+}

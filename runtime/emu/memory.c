@@ -1,0 +1,157 @@
+/* Bookkeeping of the emulated device's memory, and the checks every access passes through. */
+#include "execute.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+bool emu_memory_init(emu_memory *memory) {
+  memset(memory, 0, sizeof *memory);
+  return pthread_rwlock_init(&memory->lock, NULL) == 0;
+}
+
+void emu_memory_finish(emu_memory *memory) {
+  free(memory->ranges);
+  pthread_rwlock_destroy(&memory->lock);
+}
+
+/* How many ranges start at or below `address`. */
+static size_t position(const emu_memory *memory, uint64_t address) {
+  size_t low = 0, high = memory->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (memory->ranges[middle].start <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+bool emu_memory_add(emu_memory *memory, uint64_t start, uint64_t size, emu_range_kind kind) {
+  pthread_rwlock_wrlock(&memory->lock);
+  bool fine = true;
+  if (memory->count == memory->capacity) {
+    size_t capacity = memory->capacity ? 2 * memory->capacity : 64;
+    emu_range *grown = realloc(memory->ranges, capacity * sizeof *grown);
+    if (grown) {
+      memory->ranges = grown;
+      memory->capacity = capacity;
+    } else {
+      fine = false;
+    }
+  }
+  if (fine) {
+    size_t at = position(memory, start);
+    memmove(memory->ranges + at + 1, memory->ranges + at, (memory->count - at) * sizeof *memory->ranges);
+    memory->ranges[at] = (emu_range){start, size, kind, kind == EMU_RANGE_DEVICE ? ++memory->serial : 0};
+    ++memory->count;
+    if (kind == EMU_RANGE_DEVICE) memory->allocated += size;
+  }
+  pthread_rwlock_unlock(&memory->lock);
+  return fine;
+}
+
+bool emu_memory_remove(emu_memory *memory, uint64_t start) {
+  pthread_rwlock_wrlock(&memory->lock);
+  size_t at = position(memory, start);
+  bool found = at > 0 && memory->ranges[at - 1].start == start;
+  if (found) {
+    if (memory->ranges[at - 1].kind == EMU_RANGE_DEVICE) memory->allocated -= memory->ranges[at - 1].size;
+    memmove(memory->ranges + at - 1, memory->ranges + at, (memory->count - at) * sizeof *memory->ranges);
+    --memory->count;
+  }
+  pthread_rwlock_unlock(&memory->lock);
+  return found;
+}
+
+const emu_range *emu_memory_find(const emu_memory *memory, uint64_t address) {
+  size_t at = position(memory, address);
+  return at > 0 ? &memory->ranges[at - 1] : NULL;
+}
+
+static const char *kind_name(emu_range_kind kind) {
+  static const char *const names[] = {"allocation", "code object", "kernel arguments", "dispatch packet"};
+  return names[kind];
+}
+
+static void name_range(const emu_range *r, char *out, size_t out_size) {
+  if (r->kind == EMU_RANGE_DEVICE) {
+    snprintf(out, out_size, "allocation %" PRIu64 " (%" PRIu64 " bytes at 0x%" PRIx64 ")", r->serial, r->size, r->start);
+  } else {
+    snprintf(out, out_size, "the %s (%" PRIu64 " bytes at 0x%" PRIx64 ")", kind_name(r->kind), r->size, r->start);
+  }
+}
+
+void emu_memory_describe(const emu_memory *memory, uint64_t address, char *out, size_t out_size) {
+  char name[128];
+  size_t at = position(memory, address);
+  const emu_range *below = at > 0 ? &memory->ranges[at - 1] : NULL;
+  const emu_range *above = at < memory->count ? &memory->ranges[at] : NULL;
+  uint64_t past = below ? address - below->start : UINT64_MAX;
+  if (below && past < below->size) {
+    name_range(below, name, sizeof name);
+    snprintf(out, out_size, "byte %" PRIu64 " of %s", past, name);
+  } else if (below && (!above || past - below->size <= above->start - address)) {
+    name_range(below, name, sizeof name);
+    snprintf(out, out_size, "%" PRIu64 " bytes past the end of %s", past - below->size, name);
+  } else if (above) {
+    name_range(above, name, sizeof name);
+    snprintf(out, out_size, "%" PRIu64 " bytes before %s", above->start - address, name);
+  } else {
+    snprintf(out, out_size, "no memory is allocated");
+  }
+}
+
+static bool inside(const emu_range *r, uint64_t address, uint32_t bytes) {
+  return address - r->start < r->size && r->size - (address - r->start) >= bytes;
+}
+
+static const emu_range *find_range(const emu_launch *launch, uint64_t address, uint32_t bytes) {
+  const emu_range *r = emu_memory_find(launch->memory, address);
+  if (r && inside(r, address, bytes)) return r;
+  for (size_t n = 0; n < sizeof launch->own / sizeof *launch->own; ++n)
+    if (inside(&launch->own[n], address, bytes)) return &launch->own[n];
+  return NULL;
+}
+
+uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes, bool write) {
+  emu_range *last = &w->state->last;
+  if (!inside(last, address, bytes)) {
+    const emu_launch *launch = w->group->launch;
+    const emu_range *r = find_range(launch, address, bytes);
+    if (!r) {
+      char where[256];
+      emu_memory_describe(launch->memory, address, where, sizeof where);
+      emu_fault(w, i, lane, "%s of %u bytes at 0x%" PRIx64 " is out of bounds: %s", write ? "write" : "read", bytes, address,
+                where);
+      return NULL;
+    }
+    *last = *r;
+  }
+  if (write && last->kind != EMU_RANGE_DEVICE) {
+    emu_fault(w, i, lane, "write of %u bytes at 0x%" PRIx64 " into the %s", bytes, address, kind_name(last->kind));
+    return NULL;
+  }
+  return (uint8_t *)(uintptr_t)address;
+}
+
+uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes) {
+  const emu_group *group = w->group;
+  if (offset > group->lds_bytes || group->lds_bytes - offset < bytes) {
+    emu_fault(w, i, lane, "LDS access of %u bytes at offset %u is out of bounds: the workgroup has %u bytes", bytes, offset,
+              group->lds_bytes);
+    return NULL;
+  }
+  return group->lds + offset;
+}
+
+uint8_t *emu_scratch(emu_wave *w, const emu_instruction *i, int lane, uint64_t offset, uint32_t bytes) {
+  const emu_state *state = w->state;
+  if (offset > state->scratch_bytes || state->scratch_bytes - offset < bytes) {
+    emu_fault(w, i, lane, "scratch access of %u bytes at offset %" PRIu64 " is out of bounds: a lane has %u bytes", bytes,
+              offset, state->scratch_bytes);
+    return NULL;
+  }
+  return state->scratch + (uint64_t)(uint32_t)lane * state->scratch_bytes + offset;
+}
