@@ -153,20 +153,36 @@ static void write_result(const cli *c, const build_job *job, const build_result 
   if (cli_flag(c, "verbose") && job->target->family != FAMILY_CUDA) write_resources(r, out);
 }
 
+/* Shows those of a job's diagnostics that weren't shown before: a missing compiler or a decline is the same
+ * for many kernels. What has no place in the spec is said to be of this kernel. */
+static void complain_once(const build_job *job, const spec_file *file, build_result *r, diags *shown) {
+  for (size_t i = 0; i < r->diags.count; i++) {
+    diags one = {.items = &r->diags.items[i], .count = 1};
+    size_t before = shown->count;
+    spec_file_locate(file, &one);
+    diags_add_new(shown, &one, DIAG_ERROR);
+    if (shown->count == before) continue;
+    text place;
+    text_init(&place);
+    text_add(&place, file->path);
+    if (!one.items[0].line) text_addf(&place, " (%s, %s)", operation_name(job->operation), job->target->name);
+    cli_complain(text_string(&place), file, &one);
+    text_finish(&place);
+  }
+}
+
 /* Prints everything; the exit code is the worst of the results. */
 static int report(const cli *c, build_plan *p, build_result *results, double seconds, int code) {
   text out;
   text_init(&out);
+  diags shown;
   int hits = 0, built = 0;
+  diags_init(&shown);
   if (c->json) text_add(&out, "[");
   for (int i = 0; i < p->job_count; i++) {
     build_result *r = &results[i];
     const spec_file *file = &p->files[p->job_file[i]];
-    text place;
-    text_init(&place);
-    text_addf(&place, "%s", file->path);
-    if (r->diags.count) cli_complain(text_string(&place), file, &r->diags);
-    text_finish(&place);
+    complain_once(&p->jobs[i], file, r, &shown);
     if (c->json) {
       if (i > 0) text_add(&out, ",\n ");
       write_result_json(c, &p->jobs[i], r, &out);

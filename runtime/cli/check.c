@@ -11,22 +11,6 @@ typedef struct served {
   diags declines;
 } served;
 
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-/* Moves diagnostics of `from` that `to` does not have yet (several targets decline for the same reason). */
-static void add_new(diags *to, const diags *from, diag_severity severity) {
-  for (size_t i = 0; i < from->count; i++) {
-    const diag *item = &from->items[i];
-    bool known = false;
-    for (size_t j = 0; j < to->count && !known; j++)
-      known = same_text(to->items[j].field, item->field) && same_text(to->items[j].message, item->message);
-    if (!known)
-      diags_addf(to, severity, item->code, item->field, item->line, item->column, "%s", item->message);
-  }
-}
-
 static void ask_generator(const spec *s, const target_list *targets, served *out) {
   const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
   for (int o = 0; o < 2; o++) {
@@ -39,7 +23,7 @@ static void ask_generator(const spec *s, const target_list *targets, served *out
         text_addf(&out->names[o], "%s%s", out->names[o].length ? " " : "", targets->items[t]->name);
         out->count++;
       } else {
-        add_new(&out->declines, &why, DIAG_ERROR);
+        diags_add_new(&out->declines, &why, DIAG_ERROR);
       }
       diags_finish(&why);
     }
@@ -82,7 +66,7 @@ static int check_file(const cli *c, const char *path, text *out) {
     if (code == EXIT_FINE) ask_generator(&file.spec, &targets, &serves);
     /* A target that the spec or the caller names has to serve; of "every target", one is enough. */
     bool good = targets.named ? diags_errors(&serves.declines) == 0 : serves.count > 0;
-    add_new(&d, &serves.declines, good ? DIAG_NOTE : DIAG_ERROR);
+    diags_add_new(&d, &serves.declines, good ? DIAG_NOTE : DIAG_ERROR);
     if (!good) status = HD_DECLINED;
   }
   if (code != EXIT_USAGE) code = cli_exit_code(status);

@@ -21,7 +21,7 @@ typedef enum option_kind {
   OPTION_TEXT,   /* --device NAME, the last one wins */
   OPTION_LIST,   /* --target NAME, may be repeated */
   OPTION_INT,    /* --split N, between minimum and maximum */
-  OPTION_NUMBER, /* --timeout SECONDS */
+  OPTION_NUMBER, /* --timeout SECONDS, positive */
 } option_kind;
 
 typedef struct cli_option {
@@ -107,6 +107,8 @@ hd_status spec_file_read(const char *path, spec_file *out_file, diags *d);
 void spec_file_finish(spec_file *f);
 /* Gives diagnostics that name a field, but no line, the field's place in the file. */
 void spec_file_locate(const spec_file *f, diags *d);
+/* Copies diagnostics that `to` does not have yet (several targets decline for the same reason). */
+void diags_add_new(diags *to, const diags *from, diag_severity severity);
 /* Renders to standard error, with the offending lines of the spec where there is one (`f` may be NULL). */
 void cli_complain(const char *path, const spec_file *f, diags *d);
 /* Renders `d`; with --json also {"ok": false, …} on standard output. Finishes `d`; returns the exit code for

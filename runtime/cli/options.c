@@ -95,6 +95,8 @@ static int check_value(const cli *c, const cli_option *o, const char *value) {
   }
   if (o->kind == OPTION_NUMBER && !parse_number(value, &number))
     return cli_usage(c, "--%s takes a number, not '%s'", o->name, value);
+  if (o->kind == OPTION_NUMBER && !(number > 0 && number < 1e9))
+    return cli_usage(c, "--%s takes a positive number, not '%s'", o->name, value);
   return EXIT_FINE;
 }
 

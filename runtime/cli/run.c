@@ -188,6 +188,7 @@ static int run_call(const cli *c, call *k, const variant *v, compiler_kind compi
   session s;
   session_kernel kernel;
   hd_status status = session_open(cli_text(c, "device"), compiler_asked, NULL, &s, d);
+  if (status == HD_INVALID && d->count) return cli_usage(c, "--device: %s", d->items[0].message);
   if (status != HD_OK) return cli_fail(c, c->arguments[0], &k->file, d, status);
   int code = EXIT_FINE;
   call_resolve(k, s.target);

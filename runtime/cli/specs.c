@@ -29,6 +29,21 @@ void spec_file_locate(const spec_file *f, diags *d) {
   }
 }
 
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+void diags_add_new(diags *to, const diags *from, diag_severity severity) {
+  for (size_t i = 0; i < from->count; i++) {
+    const diag *item = &from->items[i];
+    bool known = false;
+    for (size_t j = 0; j < to->count && !known; j++)
+      known = same_text(to->items[j].field, item->field) && same_text(to->items[j].message, item->message);
+    if (!known)
+      diags_addf(to, severity, item->code, item->field, item->line, item->column, "%s", item->message);
+  }
+}
+
 void cli_complain(const char *path, const spec_file *f, diags *d) {
   text out;
   text_init(&out);

@@ -110,6 +110,7 @@ static int verify_spec(const cli *c, const spec_file *file, const variant *v, co
   session s;
   text cases, out;
   hd_status status = session_open(cli_text(c, "device"), kind, NULL, &s, d);
+  if (status == HD_INVALID && d->count) return cli_usage(c, "--device: %s", d->items[0].message);
   if (status != HD_OK) return cli_fail(c, path, file, d, status);
   text_init(&cases);
   text_init(&out);

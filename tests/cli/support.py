@@ -1,0 +1,61 @@
+"""What the tests of the command share: how it is run, and specs to run it on."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+HEDDLE = os.environ['HEDDLE']
+SOURCE = pathlib.Path(os.environ['HEDDLE_SOURCE'])
+SPECS = SOURCE / 'specs'
+
+# A small contract that the oracle gets through at once.
+SMALL = """heddle: 1
+name: small
+kernels: [write, decode]
+query: {dtype: bf16, heads_per_kv: 2, rows: 1}
+head_dim: 64
+kv:
+  dtype: bf16
+  page: 16
+  k: [b, h, s, d]
+  v: [b, h, s, d]
+logits: {scale: argument}
+output: {dtype: bf16, lse: true}
+targets: [gfx950]
+"""
+
+
+class Case(unittest.TestCase):
+    """A test in a folder of its own, with a cache of its own."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.environment = dict(os.environ, HEDDLE_CACHE_DIR=str(self.folder / 'cache'))
+
+    def heddle(self, *arguments, code=0, stdin=None, **environment):
+        """Runs the command, checks its exit code, and returns (stdout, stderr)."""
+        done = subprocess.run([HEDDLE, *map(str, arguments)], capture_output=True, text=True, input=stdin,
+                              cwd=self.folder, env=dict(self.environment, **environment), timeout=250)
+        self.assertEqual(done.returncode, code,
+                         'heddle %s\n%s%s' % (' '.join(map(str, arguments)), done.stdout, done.stderr))
+        return done.stdout, done.stderr
+
+    def json(self, *arguments, code=0, **options):
+        return json.loads(self.heddle(*arguments, '--json', code=code, **options)[0])
+
+    def file(self, name, contents):
+        path = self.folder / name
+        path.write_text(contents)
+        return path
+
+    def small(self, **replaced):
+        """The small spec, with words replaced."""
+        contents = SMALL
+        for old, new in replaced.get('replace', []):
+            assert old in contents
+            contents = contents.replace(old, new)
+        return self.file('small.yaml', contents)
