@@ -61,7 +61,10 @@ static void prepare(cache *c, compiler_kind kind, work *w) {
   const build_job *job = w->job;
   build_result *r = w->result;
   text key;
-  hd_status status = emit_operation(job->contract, job->operation, &job->variant, job->target,
+  /* The target settles what fp8_e4m3 means: a spec that names its dialect and one that leaves it open share a code
+   * object, and so do `build` and a launch. */
+  contract resolved = contract_resolve(job->contract, job->target->fp8);
+  hd_status status = emit_operation(&resolved, job->operation, &job->variant, job->target,
                                     templates_embedded(), &w->emission, &r->diags);
   if (status == HD_OK) status = compiler_find(kind, job->target, &w->compiler, &r->diags);
   if (status != HD_OK) {
