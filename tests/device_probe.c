@@ -1,5 +1,5 @@
-/* Opens a device by name and says what came of it, on one line: "status code: message". Run by test_device.c, also under another
- * dynamic loader. */
+/* Opens a device by name and says what came of it, on one line: "status code: message". Run by test_device.c,
+ * also under another dynamic loader. */
 #include "../runtime/device.h"
 #include <stdio.h>
 
