@@ -2,14 +2,13 @@
 # The whole of heddle on a machine without a GPU: a spec becomes source, source becomes code objects, and the gfx950 code objects run on
 # the CPU, producer to consumer, against a float64 oracle. Sets everything up itself. Takes about a minute on two cores, the first
 # run longer (packages, ROCm runtime, compilation of heddle).
-#
-#   tools/demo.sh [SPEC]          SPEC: default specs/minimax-m3-dense-fp8.yaml (the tensors fit its shapes: g 16, head_dim 128, page 128)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 case ${1:-} in
-  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
-  -*) say "usage: tools/demo.sh [SPEC]" >&2; exit 2 ;;
+  '') ;;
+  -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) say "usage: tools/demo.sh" >&2; exit 2 ;;
 esac
 
 device=emu:gfx950
@@ -21,10 +20,10 @@ began=$SECONDS
 # show COMMAND...: runs a command as a user would type it, prints it and what it says; failing explains and exits.
 show() {
   local rc=0 from
-  printf '\n$ %s\n' "$(shown "$@")"
+  printf '\n$ %s\n' "$(shown "$@" | folded)"
   from=$(date +%s%N)
   "$@" >"$demo/last.log" 2>&1 || rc=$?
-  sed 's/^/  /' "$demo/last.log"
+  sed "s|$root/||g; s/^/  /" "$demo/last.log"
   printf '  (%d ms)\n' $((($(date +%s%N) - from) / 1000000))
   [ $rc -eq 0 ] ||
     fail "the demo stopped: this command ended with exit code $rc" "command: $(shown "$@")" \
@@ -33,6 +32,19 @@ show() {
 }
 relative() { printf '%s' "${1//"$root/"/}"; }
 shown() { relative "$*"; }
+# A long command over several lines, broken before options.
+folded() {
+  awk '{
+    line = $1
+    for (i = 2; i <= NF; i++) {
+      pair = $i
+      if ($i ~ /^--/ && i < NF) pair = pair " " $(++i)
+      if (length(line) + length(pair) > 116) { print line " \\"; line = "   " }
+      line = line " " pair
+    }
+    print line
+  }'
+}
 note() { printf '\n== %s\n' "$*"; }
 
 say "Setting up"
@@ -45,7 +57,7 @@ setup_compile "$build" product
 
 heddle=$build/heddle
 demo=$build/demo
-spec=${1:-$root/specs/minimax-m3-dense-fp8.yaml}
+spec=$root/specs/minimax-m3-dense-fp8.yaml
 mkdir -p "$demo"
 cd "$root"
 
@@ -104,10 +116,15 @@ show "$heddle" run "$spec" --kernel decode --device "$device" --compiler "$compi
 show "$heddle" reference "$spec" --kernel decode --target gfx950 --set "logits_scale=$logits_scale" \
   "${decode_in[@]}" --out "out=$ref/out.npy"
 say ""
-printf '  Output against the float64 oracle on the stored bytes:   '
-python3 "$root/tools/demo_compare.py" close "$dev/out.npy" "$ref/out.npy" 2.5e-3 || verdict=1
-printf '  Output against attention over the unquantised k and v:   '
-python3 "$root/tools/demo_compare.py" attention "$in" "$dev/out.npy" "$logits_scale" 0.999 || verdict=1
+say "  Output of the decode against"
+compare() { # LABEL MODE ARGUMENT...
+  printf '    %-58s ' "$1:"
+  shift
+  python3 "$root/tools/demo_compare.py" "$@" || verdict=1
+}
+compare "heddle reference (rounded to bf16 as well)" close "$dev/out.npy" "$ref/out.npy" 2.5e-3
+compare "float64 attention over the stored bytes, read in Python" stored "$in" "$dev" "$dev/out.npy" "$logits_scale" 2.5e-3
+compare "float64 attention over the unquantised k and v" unquantised "$in" "$dev/out.npy" "$logits_scale" 0.999
 
 note "Where things lie"
 say "  command      $(relative "$heddle")"

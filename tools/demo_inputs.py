@@ -28,8 +28,8 @@ FP8_NAN = 0x7F
 
 
 def bf16_normal(rng, count, size):
-    """Normal values; every 32nd channel ten times as large, as keys of real models have it."""
-    return array.array("H", (npy.bf16_encode(rng.gauss(0, 10 * size if i % 32 == 5 else size)) for i in range(count)))
+    """Normal values; every 32nd channel four times as large, as keys of real models have it."""
+    return array.array("H", (npy.bf16_encode(rng.gauss(0, 4 * size if i % 32 == 5 else size)) for i in range(count)))
 
 
 def main():
