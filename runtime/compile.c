@@ -37,22 +37,22 @@ static void who(const matter *m, char *out, size_t size) {
 }
 
 /* A declined result with one diagnostic, "NAME for TARGET: …". */
-#define decline(m, code, ...)                                                                                          \
-  do {                                                                                                                 \
-    char decline_who[300], decline_what[1400];                                                                         \
-    who(m, decline_who, sizeof decline_who);                                                                           \
-    snprintf(decline_what, sizeof decline_what, __VA_ARGS__);                                                          \
-    diags_errorf(&(m)->result->diags, code, NULL, "%s: %s", decline_who, decline_what);                                \
-    (m)->result->status = HD_DECLINED;                                                                                 \
+#define decline(m, code, ...)                                                                                \
+  do {                                                                                                       \
+    char decline_who[300], decline_what[1400];                                                               \
+    who(m, decline_who, sizeof decline_who);                                                                 \
+    snprintf(decline_what, sizeof decline_what, __VA_ARGS__);                                                \
+    diags_errorf(&(m)->result->diags, code, NULL, "%s: %s", decline_who, decline_what);                      \
+    (m)->result->status = HD_DECLINED;                                                                       \
   } while (0)
 
 static void decline_memory(const matter *m) {
-  decline(m, "compile.memory", "%s needed more than the %zu MiB of memory that it may use", compiler_name(m->compiler->kind),
-          m->limits->memory_bytes >> 20);
+  decline(m, "compile.memory", "%s needed more than the %zu MiB of memory that it may use",
+          compiler_name(m->compiler->kind), m->limits->memory_bytes >> 20);
 }
 
-/* An AMD code object says in its ELF header which machine it is for. The cache checks more; this catches a compiler that
- * answered another question than the one asked. */
+/* An AMD code object says in its ELF header which machine it is for. The cache checks more; this catches a
+ * compiler that answered another question than the one asked. */
 static bool is_code_for(const target *t, const unsigned char *code, size_t size) {
   if (size < 64 || memcmp(code, "\177ELF", 4) != 0) return false;
   return t->elf_machine == 0 || code[48] == t->elf_machine; /* e_flags at 48, its low byte is the machine */
@@ -74,10 +74,12 @@ static void rejected(const matter *m, const worker_answer *a) {
   char gist[400];
   compile_log_gist(log, gist, sizeof gist);
   if (gist[0])
-    decline(m, "compile.rejected", "%s failed with code %d: %s", compiler_name(m->compiler->kind), a->code, gist);
+    decline(m, "compile.rejected", "%s failed with code %d: %s", compiler_name(m->compiler->kind), a->code,
+            gist);
   else
     decline(m, "compile.silent",
-            "%s failed with code %d and gave no reason; it does so for an architecture that it doesn't know and for a "
+            "%s failed with code %d and gave no reason; it does so for an architecture that it doesn't know "
+            "and for a "
             "temporary folder that it can't write",
             compiler_name(m->compiler->kind), a->code);
 }
@@ -89,12 +91,14 @@ static void broke_down(const matter *m, const worker_answer *a) {
   if (compile_log_blames_memory(log))
     decline_memory(m);
   else
-    decline(m, "compile.crashed", "%s broke down (code %d): %s", compiler_name(m->compiler->kind), a->code, gist);
+    decline(m, "compile.crashed", "%s broke down (code %d): %s", compiler_name(m->compiler->kind), a->code,
+            gist);
 }
 
 static void compiled(const matter *m, worker_answer *a) {
   if (!is_code_for(m->request->target, (const unsigned char *)a->code_object, a->code_object_bytes)) {
-    decline(m, "compile.malformed", "%s said that it compiled, but what it returned is no code object for this target (%zu bytes)",
+    decline(m, "compile.malformed",
+            "%s said that it compiled, but what it returned is no code object for this target (%zu bytes)",
             compiler_name(m->compiler->kind), a->code_object_bytes);
     return;
   }
@@ -105,25 +109,38 @@ static void compiled(const matter *m, worker_answer *a) {
 }
 
 static void no_compiler(const matter *m, const worker_answer *a) {
-  diags_errorf(&m->result->diags, "compile.library", NULL, "%s can't be used: %s", m->compiler->path, a->log ? a->log : "");
+  diags_errorf(&m->result->diags, "compile.library", NULL, "%s can't be used: %s", m->compiler->path,
+               a->log ? a->log : "");
   m->result->status = HD_UNAVAILABLE;
 }
 
 static void no_file(const matter *m, const worker_answer *a) {
-  diags_errorf(&m->result->diags, "compile.temporary", NULL, "the compile worker's temporary folder can't be used: %s",
-               a->log ? a->log : "");
+  diags_errorf(&m->result->diags, "compile.temporary", NULL,
+               "the compile worker's temporary folder can't be used: %s", a->log ? a->log : "");
   m->result->status = HD_IO;
 }
 
 static void answered(const matter *m, worker_answer *a, const char *folder) {
   if (a->log) compile_log_clean(a->log, folder);
   switch (a->outcome) {
-  case WORKER_COMPILED: compiled(m, a); break;
-  case WORKER_REJECTED: rejected(m, a); break;
-  case WORKER_BROKE_DOWN: broke_down(m, a); break;
-  case WORKER_NO_COMPILER: no_compiler(m, a); break;
-  case WORKER_NO_MEMORY: decline_memory(m); break;
-  case WORKER_IO: no_file(m, a); break;
+  case WORKER_COMPILED:
+    compiled(m, a);
+    break;
+  case WORKER_REJECTED:
+    rejected(m, a);
+    break;
+  case WORKER_BROKE_DOWN:
+    broke_down(m, a);
+    break;
+  case WORKER_NO_COMPILER:
+    no_compiler(m, a);
+    break;
+  case WORKER_NO_MEMORY:
+    decline_memory(m);
+    break;
+  case WORKER_IO:
+    no_file(m, a);
+    break;
   }
   free(a->code_object);
   if (a->log && a->log[0])
@@ -142,11 +159,11 @@ static void died(const matter *m, const worker_end *end) {
   if (compile_log_blames_memory(end->errors) || at_limit)
     decline_memory(m);
   else if (!end->status_known)
-    decline(m, "compile.crashed", "the compile worker ended in the middle of %s%s%s", compiler_name(m->compiler->kind), colon,
-            gist);
+    decline(m, "compile.crashed", "the compile worker ended in the middle of %s%s%s",
+            compiler_name(m->compiler->kind), colon, gist);
   else if (WIFSIGNALED(end->status))
-    decline(m, "compile.crashed", "%s ended by signal %d (%s)%s%s", compiler_name(m->compiler->kind), WTERMSIG(end->status),
-            strsignal(WTERMSIG(end->status)), colon, gist);
+    decline(m, "compile.crashed", "%s ended by signal %d (%s)%s%s", compiler_name(m->compiler->kind),
+            WTERMSIG(end->status), strsignal(WTERMSIG(end->status)), colon, gist);
   else {
     diags_errorf(&m->result->diags, "compile.worker", NULL, "the compile worker ended with status %d%s%s",
                  WEXITSTATUS(end->status), colon, gist);
@@ -166,13 +183,14 @@ typedef struct crew {
   atomic_int next;
 } crew;
 
-static hd_status gather_options(const compiler *c, const compile_request *r, const char *out_options[WORKER_MAX_OPTIONS],
-                                int *out_count, diags *errors) {
+static hd_status gather_options(const compiler *c, const compile_request *r,
+                                const char *out_options[WORKER_MAX_OPTIONS], int *out_count, diags *errors) {
   const char *own[32];
   int count = compiler_options(c->kind, r->target, own);
   if (count == 0 || r->extra_option_count < 0 || count + r->extra_option_count > WORKER_MAX_OPTIONS) {
-    diags_errorf(errors, "compile.request", NULL, "%s does not compile for %s, or there are more than %d options",
-                 compiler_name(c->kind), r->target->name, WORKER_MAX_OPTIONS);
+    diags_errorf(errors, "compile.request", NULL,
+                 "%s does not compile for %s, or there are more than %d options", compiler_name(c->kind),
+                 r->target->name, WORKER_MAX_OPTIONS);
     return HD_INVALID;
   }
   memcpy(out_options, own, (size_t)count * sizeof *own);
@@ -182,8 +200,8 @@ static hd_status gather_options(const compiler *c, const compile_request *r, con
   return HD_OK;
 }
 
-/* False when the worker had served before and died: its past may be to blame, so the caller tries again with a fresh one
- * and the answer does not depend on which requests came before. */
+/* False when the worker had served before and died: its past may be to blame, so the caller tries again with
+ * a fresh one and the answer does not depend on which requests came before. */
 static bool compile_once(worker_process *w, const matter *m, const char *const *options, int option_count) {
   compile_result *r = m->result;
   if (w->pid == 0) {
@@ -192,9 +210,10 @@ static bool compile_once(worker_process *w, const matter *m, const char *const *
   }
   bool fresh = w->served == 0;
   worker_answer answer;
-  worker_exchange_result got = worker_exchange(w, m->request->source, strlen(m->request->source), options, option_count,
-                                               m->limits->seconds, &answer, &r->seconds);
+  worker_exchange_result got = worker_exchange(w, m->request->source, strlen(m->request->source), options,
+                                               option_count, m->limits->seconds, &answer);
   if (got == EXCHANGE_DONE) {
+    r->seconds = answer.seconds;
     answered(m, &answer, w->folder);
     /* After a failure a worker may be in any state. */
     if (r->status != HD_OK) worker_stop(w, NULL);
@@ -208,14 +227,17 @@ static bool compile_once(worker_process *w, const matter *m, const char *const *
     died(m, &end);
     break;
   case EXCHANGE_TIMEOUT:
-    decline(m, "compile.timeout", "%s was stopped after %g seconds, the time that it may take", compiler_name(m->compiler->kind),
-            m->limits->seconds);
+    decline(m, "compile.timeout", "%s was stopped after %g seconds, the time that it may take",
+            compiler_name(m->compiler->kind), m->limits->seconds);
     break;
   case EXCHANGE_GARBLED:
-    diags_errorf(&r->diags, "compile.worker", NULL, "the compile worker gave no proper answer: it is not of this version of heddle");
+    diags_errorf(&r->diags, "compile.worker", NULL,
+                 "the compile worker gave no proper answer: it is not of this version of heddle");
     r->status = HD_INTERNAL;
     break;
-  default: r->status = HD_OUT_OF_MEMORY; break;
+  default:
+    r->status = HD_OUT_OF_MEMORY;
+    break;
   }
   return true;
 }
@@ -242,8 +264,8 @@ static void *work(void *argument) {
   return NULL;
 }
 
-void compile_all(const compiler *c, const compile_request *requests, compile_result *results, int count, int jobs,
-                 const compile_limits *limits) {
+void compile_all(const compiler *c, const compile_request *requests, compile_result *results, int count,
+                 int jobs, const compile_limits *limits) {
   enum { MOST_JOBS = 64 };
   crew shared = {.compiler = c, .requests = requests, .results = results, .count = count};
   if (limits) shared.limits = *limits;
@@ -257,8 +279,8 @@ void compile_all(const compiler *c, const compile_request *requests, compile_res
   if (jobs <= 0) jobs = (int)sysconf(_SC_NPROCESSORS_ONLN);
   if (jobs > count) jobs = count;
   if (jobs > MOST_JOBS) jobs = MOST_JOBS;
-  /* The host's signal handlers stay in the host's threads, and a write to a worker that died raises no SIGPIPE there. Even one
-   * job has a thread of its own for that. */
+  /* The host's signal handlers stay in the host's threads, and a write to a worker that died raises no
+   * SIGPIPE there. Even one job has a thread of its own for that. */
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -7,16 +7,14 @@ enum { SHOWN_ERRORS = 5 };
 
 /* A command-line error, in the words of clang's driver and of nvrtc. */
 static const char *const option_words[] = {
-    "unknown argument", "unrecognized option",      "cannot specify -o",       "unsupported HIP gpu architecture",
-    "invalid value",    "unsupported option",       "argument to",             "invalid target ID", "invalid arch name",
+    "unknown argument",  "unrecognized option", "cannot specify -o", "unsupported HIP gpu architecture",
+    "invalid value",     "unsupported option",  "argument to",       "invalid target ID",
+    "invalid arch name",
 };
 
 static const char *const memory_words[] = {
-    "out of memory",
-    "std::bad_alloc",
-    "Cannot allocate memory",
-    "cannot allocate memory",
-    "failed to map segment", /* the dynamic loader's */
+    "out of memory",          "std::bad_alloc",        "Cannot allocate memory",
+    "cannot allocate memory", "failed to map segment", /* the dynamic loader's */
 };
 
 /* "error:" also in "fatal error:", "catastrophic error:" and "lld: error:". */
@@ -61,14 +59,17 @@ bool compile_log_blames_options(const char *log) {
   size_t length;
   for (const char *at = log, *line; (line = next_line(&at, &length));) {
     if (!HAS(line, length, error_words)) continue;
-    /* An error in the source begins with its place: "kernel.hip:3:5: error:", nvrtc "kernel.hip(3): error:". */
+    /* An error in the source begins with its place: "kernel.hip:3:5: error:", nvrtc "kernel.hip(3): error:".
+     */
     static const char *const places[] = {"kernel.hip:", "kernel.hip("};
     return !HAS(line, length, places) && HAS(line, length, option_words);
   }
   return false;
 }
 
-bool compile_log_blames_memory(const char *log) { return HAS(log, strlen(log), memory_words); }
+bool compile_log_blames_memory(const char *log) {
+  return HAS(log, strlen(log), memory_words);
+}
 
 size_t compile_log_errors(const char *log, const char *code, const char *who, diags *errors) {
   size_t count = 0, length;
@@ -78,7 +79,8 @@ size_t compile_log_errors(const char *log, const char *code, const char *who, di
       diags_errorf(errors, code, NULL, "%s: %.*s", who, length > 1000 ? 1000 : (int)length, line);
   }
   if (count > SHOWN_ERRORS)
-    diags_addf(errors, DIAG_NOTE, code, NULL, 0, 0, "%s: %zu more errors, see the compiler's log", who, count - SHOWN_ERRORS);
+    diags_addf(errors, DIAG_NOTE, code, NULL, 0, 0, "%s: %zu more errors, see the compiler's log", who,
+               count - SHOWN_ERRORS);
   return count;
 }
 

@@ -25,7 +25,8 @@ typedef enum place_form {
   PLACE_SYSTEM,   /* the system's library folders */
   PLACE_FETCHED,  /* where tools/fetch-rocm.sh puts ROCm */
   PLACE_PATH,     /* programs on PATH */
-  PLACE_PROGRAM,  /* the variable names a program, by path or on PATH; when it is set nothing after it counts */
+  PLACE_PROGRAM,  /* the variable names a program, by path or on PATH; when it is set nothing after it counts
+                   */
 } place_form;
 
 typedef struct place {
@@ -50,17 +51,19 @@ static const place places[] = {
 };
 
 /* Everything in the environment that a search depends on: remembered results hold while it stays the same. */
-static const char *const watched[] = {"HEDDLE_ROCM", "ROCM_PATH", "HEDDLE_CLANG", "PATH", "CUDA_PATH", "CUDA_HOME",
-                                      "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "HOME", "HEDDLE_CACHE_DIR"};
+static const char *const watched[] = {"HEDDLE_ROCM", "ROCM_PATH",       "HEDDLE_CLANG",    "PATH",
+                                      "CUDA_PATH",   "CUDA_HOME",       "LD_LIBRARY_PATH", "XDG_CACHE_HOME",
+                                      "HOME",        "HEDDLE_CACHE_DIR"};
 
 static const struct {
   compiler_kind kind;
   const char *library; /* the name's beginning, "" for a program */
   const char *what, *how_to_get;
 } sought[] = {
-    {COMPILER_HIPRTC, "libhiprtc.so",
-     "hiprtc", "install ROCm, or run tools/fetch-rocm.sh (Debian), or force the compiler llvm"},
-    {COMPILER_LLVM, "", "clang with lld, release 22 or newer", "apt install clang-22 lld-22, or set HEDDLE_CLANG"},
+    {COMPILER_HIPRTC, "libhiprtc.so", "hiprtc",
+     "install ROCm, or run tools/fetch-rocm.sh (Debian), or force the compiler llvm"},
+    {COMPILER_LLVM, "", "clang with lld, release 22 or newer",
+     "apt install clang-22 lld-22, or set HEDDLE_CLANG"},
     {COMPILER_NVRTC, "libnvrtc.so", "nvrtc", "install the CUDA toolkit, or set CUDA_PATH"},
 };
 
@@ -150,7 +153,8 @@ static bool fetched_library(const char *stem, compiler *c) {
 /* Fills the real path of a clang that has its lld beside it; clang calls that one. */
 static bool take_clang(const char *path, compiler *c) {
   char *real = realpath(path, NULL);
-  bool fits = real && access(real, X_OK) == 0 && (size_t)snprintf(c->path, sizeof c->path, "%s", real) < sizeof c->path;
+  bool fits = real && access(real, X_OK) == 0 &&
+              (size_t)snprintf(c->path, sizeof c->path, "%s", real) < sizeof c->path;
   free(real);
   if (!fits) return false;
   char lld[1100];
@@ -209,14 +213,21 @@ static bool look(const place *p, const char *stem, compiler *c) {
   static const char system_folders[] = "/usr/local/lib:/usr/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib";
   const char *value = getenv(p->name);
   switch (p->form) {
-  case PLACE_PREFIX: return library_in_prefix(p->name, stem, c);
+  case PLACE_PREFIX:
+    return library_in_prefix(p->name, stem, c);
   case PLACE_VARIABLE:
-  case PLACE_FORCED: return library_in_prefix(value, stem, c);
-  case PLACE_FOLDERS: return library_in_list(value, stem, c);
-  case PLACE_SYSTEM: return library_in_list(system_folders, stem, c);
-  case PLACE_FETCHED: return fetched_library(stem, c);
-  case PLACE_PATH: return newest_clang(c);
-  case PLACE_PROGRAM: return value && *value && named_clang(value, c);
+  case PLACE_FORCED:
+    return library_in_prefix(value, stem, c);
+  case PLACE_FOLDERS:
+    return library_in_list(value, stem, c);
+  case PLACE_SYSTEM:
+    return library_in_list(system_folders, stem, c);
+  case PLACE_FETCHED:
+    return fetched_library(stem, c);
+  case PLACE_PATH:
+    return newest_clang(c);
+  case PLACE_PROGRAM:
+    return value && *value && named_clang(value, c);
   }
   return false;
 }
@@ -251,8 +262,8 @@ static hd_status search(compiler_kind kind, compiler *out_compiler, diags *error
     if (value && *value) break;
   }
   if (!found)
-    diags_errorf(errors, "compile.unavailable", NULL, "%s was not found; tried %s; %s", sought[row].what, text_string(&tried),
-                 sought[row].how_to_get);
+    diags_errorf(errors, "compile.unavailable", NULL, "%s was not found; tried %s; %s", sought[row].what,
+                 text_string(&tried), sought[row].how_to_get);
   text_finish(&tried);
   if (!found) return HD_UNAVAILABLE;
   hd_status status = compiler_identify(&c, errors);
@@ -315,7 +326,8 @@ hd_status compiler_find(compiler_kind kind, const target *t, compiler *out_compi
   static const struct {
     bool nvidia;
     compiler_kind kind;
-  } serves[] = {{false, COMPILER_HIPRTC}, {false, COMPILER_LLVM}, {true, COMPILER_NVRTC}}; /* in order of preference */
+  } serves[] = {
+      {false, COMPILER_HIPRTC}, {false, COMPILER_LLVM}, {true, COMPILER_NVRTC}}; /* in order of preference */
   bool nvidia = t->family == FAMILY_CUDA, suits = false;
   diags tried;
   diags_init(&tried);
@@ -326,8 +338,8 @@ hd_status compiler_find(compiler_kind kind, const target *t, compiler *out_compi
     status = find_remembered(serves[i].kind, out_compiler, &tried);
   }
   if (!suits)
-    diags_errorf(errors, "compile.unavailable", NULL, "%s does not compile for %s: allowed are %s", compiler_name(kind), t->name,
-                 nvidia ? "nvrtc" : "hiprtc, llvm");
+    diags_errorf(errors, "compile.unavailable", NULL, "%s does not compile for %s: allowed are %s",
+                 compiler_name(kind), t->name, nvidia ? "nvrtc" : "hiprtc, llvm");
   for (size_t i = 0; status != HD_OK && i < tried.count; i++)
     diags_errorf(errors, tried.items[i].code, NULL, "%s", tried.items[i].message);
   diags_finish(&tried);

@@ -21,10 +21,13 @@ enum { MOST_PARTS = 16 };
 
 #define MEMO_HEAD "heddle-compiler-identity 1"
 
-/* Libraries that are part of a compiler; what else a file needs (libc, zlib) does not decide what code comes out. */
-static const char *const part_names[] = {"libhiprtc", "libamd_comgr", "libLLVM", "libclang", "liblld", "libnvrtc", "libnvJitLink"};
+/* Libraries that are part of a compiler; what else a file needs (libc, zlib) does not decide what code comes
+ * out. */
+static const char *const part_names[] = {"libhiprtc", "libamd_comgr", "libLLVM",     "libclang",
+                                         "liblld",    "libnvrtc",     "libnvJitLink"};
 
-static const char *const system_folders[] = {"/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"};
+static const char *const system_folders[] = {"/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
+                                             "/usr/lib"};
 
 /* The files of one compiler, by real path, in the order found. */
 typedef struct parts {
@@ -56,7 +59,8 @@ static bool is_part(const char *name) {
   return false;
 }
 
-/* A library by name: beside `user` (the file that needs it), in ../lib from there, in the system's folders. */
+/* A library by name: beside `user` (the file that needs it), in ../lib from there, in the system's folders.
+ */
 static void add_library(parts *p, const char *user, const char *name) {
   static const char *const near[] = {"", "/../lib", "/.."};
   char path[4096];
@@ -77,7 +81,8 @@ static void add_library(parts *p, const char *user, const char *name) {
   }
 }
 
-/* hiprtc and nvrtc open more of themselves at run time than their files say: what lies beside them under these names. */
+/* hiprtc and nvrtc open more of themselves at run time than their files say: what lies beside them under
+ * these names. */
 static void add_beside(parts *p, const char *path, const char *prefix) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
@@ -107,8 +112,8 @@ static void add_needed(parts *p, const char *path) {
   elf64_section dynamic, names;
   diags ignored;
   diags_init(&ignored);
-  if (elf64_open(bytes, (size_t)facts.st_size, &e, &ignored) == HD_OK && elf64_section_find(&e, ".dynamic", &dynamic) &&
-      elf64_section_find(&e, ".dynstr", &names)) {
+  if (elf64_open(bytes, (size_t)facts.st_size, &e, &ignored) == HD_OK &&
+      elf64_section_find(&e, ".dynamic", &dynamic) && elf64_section_find(&e, ".dynstr", &names)) {
     for (uint64_t at = 0; at + ENTRY_BYTES <= dynamic.size; at += ENTRY_BYTES) {
       uint64_t entry[2];
       memcpy(entry, e.bytes + dynamic.offset + at, sizeof entry);
@@ -190,7 +195,7 @@ static void version_from_clang(const char *path, char *out, size_t size) {
   close(ends[1]);
   char said[1024];
   size_t length = 0;
-  for (ssize_t n = 0; started && length < sizeof said - 1; length += n > 0 ? (size_t)n : 0) {
+  for (ssize_t n = 0; started && length<sizeof said - 1; length += n> 0 ? (size_t)n : 0) {
     n = read(ends[0], said + length, sizeof said - 1 - length);
     if (n == 0 || (n < 0 && errno != EINTR)) break;
   }
@@ -205,9 +210,14 @@ static void version_from_clang(const char *path, char *out, size_t size) {
 static void find_version(compiler *c, const parts *p) {
   snprintf(c->version, sizeof c->version, "unknown");
   switch (c->kind) {
-  case COMPILER_HIPRTC: version_from_names(p, "libhiprtc.so.", c->version, sizeof c->version); break;
-  case COMPILER_NVRTC: version_from_names(p, "libnvrtc-builtins.so.", c->version, sizeof c->version); break;
-  default: version_from_clang(c->path, c->version, sizeof c->version);
+  case COMPILER_HIPRTC:
+    version_from_names(p, "libhiprtc.so.", c->version, sizeof c->version);
+    break;
+  case COMPILER_NVRTC:
+    version_from_names(p, "libnvrtc-builtins.so.", c->version, sizeof c->version);
+    break;
+  default:
+    version_from_clang(c->path, c->version, sizeof c->version);
   }
 }
 
@@ -216,13 +226,13 @@ static void find_version(compiler *c, const parts *p) {
 static bool describe_file(const char *path, text *out) {
   struct stat f;
   if (stat(path, &f) != 0) return false;
-  text_addf(out, "%jd %jd.%09ld %jd.%09ld %ju %s\n", (intmax_t)f.st_size, (intmax_t)f.st_mtim.tv_sec, f.st_mtim.tv_nsec,
-            (intmax_t)f.st_ctim.tv_sec, f.st_ctim.tv_nsec, (uintmax_t)f.st_ino, path);
+  text_addf(out, "%jd %jd.%09ld %jd.%09ld %ju %s\n", (intmax_t)f.st_size, (intmax_t)f.st_mtim.tv_sec,
+            f.st_mtim.tv_nsec, (intmax_t)f.st_ctim.tv_sec, f.st_ctim.tv_nsec, (uintmax_t)f.st_ino, path);
   return true;
 }
 
-/* False where nothing can be kept. The folder has to be ours alone, as the cache's (cache.h): who can write a memo can make
- * one compiler pass for another. */
+/* False where nothing can be kept. The folder has to be ours alone, as the cache's (cache.h): who can write a
+ * memo can make one compiler pass for another. */
 static bool memo_path(const compiler *c, char *out, size_t size) {
   const char *forced = getenv("HEDDLE_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   char folder[3000], hex[65], named[1100];
@@ -250,15 +260,16 @@ static bool memo_read(const char *path, compiler *c) {
   char *bytes;
   size_t size;
   if (file_read(AT_FDCWD, path, MOST, &bytes, &size) != HD_OK) return false;
-  char *rest = bytes, *head = strsep(&rest, "\n"), *version = strsep(&rest, "\n"), *identity = strsep(&rest, "\n");
+  char *rest = bytes, *head = strsep(&rest, "\n"), *version = strsep(&rest, "\n"),
+       *identity = strsep(&rest, "\n");
   bool good = rest && strcmp(head, MEMO_HEAD) == 0 && strlen(version) < sizeof c->version &&
               strlen(identity) < sizeof c->identity && *rest;
   while (good && *rest) {
     char *line = strsep(&rest, "\n"), *name = strchr(line, '/');
     text current;
     text_init(&current);
-    good = rest && name && describe_file(name, &current) && !current.failed && current.length == strlen(line) + 1 &&
-           strncmp(current.data, line, strlen(line)) == 0;
+    good = rest && name && describe_file(name, &current) && !current.failed &&
+           current.length == strlen(line) + 1 && strncmp(current.data, line, strlen(line)) == 0;
     text_finish(&current);
   }
   if (good) {
@@ -269,7 +280,8 @@ static bool memo_read(const char *path, compiler *c) {
   return good;
 }
 
-/* `before` has the files as they were before they were hashed: one that changed meanwhile does not match next time. */
+/* `before` has the files as they were before they were hashed: one that changed meanwhile does not match next
+ * time. */
 static void memo_write(const char *path, const compiler *c, const text *before) {
   text t;
   text_init(&t);

@@ -28,8 +28,8 @@ static const compiler_row rows[] = {
      "--offload-arch=",
      "",
      false,
-     {"-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-nostdinc", "-nostdinc++",
-      "-fuse-cuid=none", "-std=c++17", "-O3"}},
+     {"-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-nostdinc",
+      "-nostdinc++", "-fuse-cuid=none", "-std=c++17", "-O3"}},
     /* sm_90a, not sm_90: wgmma and its kin exist only in the architecture-specific set. */
     {COMPILER_NVRTC, "nvrtc", "-arch=", "a", true, {"-std=c++17", "-default-device"}},
 };
@@ -60,7 +60,8 @@ static char arch_options[sizeof rows / sizeof *rows][MOST_TARGETS][48];
 static void write_arch_options(void) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (size_t j = 0; rows[i].arch && j < target_count() && j < MOST_TARGETS; j++)
-      snprintf(arch_options[i][j], sizeof arch_options[i][j], "%s%s%s", rows[i].arch, target_at(j)->name, rows[i].arch_suffix);
+      snprintf(arch_options[i][j], sizeof arch_options[i][j], "%s%s%s", rows[i].arch, target_at(j)->name,
+               rows[i].arch_suffix);
 }
 
 int compiler_options(compiler_kind kind, const target *t, const char *out_options[32]) {

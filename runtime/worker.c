@@ -13,7 +13,8 @@
 
 #include <signal.h>
 
-typedef void (*compile_function)(const char *compiler, const char *path, const worker_job *job, worker_answer *out_answer);
+typedef void (*compile_function)(const char *compiler, const char *path, const worker_job *job,
+                                 worker_answer *out_answer);
 
 static const struct {
   const char *name;
@@ -24,7 +25,8 @@ static const struct {
     {"llvm", worker_clang_compile},
 };
 
-void worker_answer_say(worker_answer *a, worker_outcome outcome, int code, const char *before, const char *what) {
+void worker_answer_say(worker_answer *a, worker_outcome outcome, int code, const char *before,
+                       const char *what) {
   free(a->code_object);
   free(a->log);
   *a = (worker_answer){.outcome = outcome, .code = code};
@@ -35,7 +37,7 @@ void worker_answer_say(worker_answer *a, worker_outcome outcome, int code, const
   a->log_bytes = size - 1;
 }
 
-static double now(void) {
+double worker_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -111,22 +113,22 @@ static int job_read(int fd, worker_job *out_job) {
   return 1;
 }
 
-static int answer_write(int fd, const worker_answer *a, double seconds) {
+static int answer_write(int fd, const worker_answer *a) {
   worker_response_head head = {.magic = WORKER_RESPONSE_MAGIC,
                                .version = WORKER_VERSION,
                                .outcome = (uint32_t)a->outcome,
                                .code = a->code,
                                .code_object_bytes = a->code_object_bytes,
                                .log_bytes = a->log_bytes,
-                               .seconds = seconds};
+                               .seconds = a->seconds};
   if (write_all(fd, &head, sizeof head) < 0) return -1;
   if (a->code_object_bytes > 0 && write_all(fd, a->code_object, a->code_object_bytes) < 0) return -1;
   if (a->log_bytes > 0 && write_all(fd, a->log, a->log_bytes) < 0) return -1;
   return 1;
 }
 
-/* RLIMIT_DATA and not RLIMIT_AS: it counts private writable memory alone, while a compiler's address space is mostly
- * mapped libraries (hiprtc: 0.2 GB of them). */
+/* RLIMIT_DATA and not RLIMIT_AS: it counts private writable memory alone, while a compiler's address space is
+ * mostly mapped libraries (hiprtc: 0.2 GB of them). */
 static void limit(unsigned long long memory_bytes) {
   struct rlimit memory = {(rlim_t)memory_bytes, (rlim_t)memory_bytes}, none = {0, 0};
   if (memory_bytes > 0) setrlimit(RLIMIT_DATA, &memory);
@@ -151,7 +153,8 @@ int main(int count, char **arguments) {
   limit(strtoull(arguments[3], NULL, 10));
 
   /* The protocol moves away from 0 and 1: a compiler that prints must not be able to write into it. */
-  int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3),
+      null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (in < 0 || out < 0 || null < 0 || dup2(null, 0) < 0 || dup2(2, 1) < 0) return 3;
   const char *folder = getenv("TMPDIR");
   if (folder && chdir(folder) != 0) return 3;
@@ -161,9 +164,8 @@ int main(int count, char **arguments) {
     int got = job_read(in, &job);
     if (got != 1) return got == 0 ? 0 : 4;
     worker_answer answer = {0};
-    double start = now();
     compile(arguments[1], arguments[2], &job, &answer);
-    int sent = answer_write(out, &answer, now() - start);
+    int sent = answer_write(out, &answer);
     free(answer.code_object);
     free(answer.log);
     job_finish(&job);

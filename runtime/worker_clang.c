@@ -65,7 +65,8 @@ static int run(const char *path, const char **arguments, int *out_status) {
   int failed = posix_spawn_file_actions_init(&actions);
   if (failed) return failed;
   pid_t child = 0;
-  failed = posix_spawn_file_actions_addopen(&actions, 1, LOG_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  failed =
+      posix_spawn_file_actions_addopen(&actions, 1, LOG_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
   if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, 1, 2);
   if (!failed) failed = posix_spawn(&child, path, &actions, NULL, (char *const *)arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -75,7 +76,8 @@ static int run(const char *path, const char **arguments, int *out_status) {
   return 0;
 }
 
-void worker_clang_compile(const char *compiler, const char *path, const worker_job *job, worker_answer *out_answer) {
+void worker_clang_compile(const char *compiler, const char *path, const worker_job *job,
+                          worker_answer *out_answer) {
   (void)compiler;
   unlink(OUTPUT_NAME);
   if (!write_file(WORKER_SOURCE_NAME, job->source, job->source_bytes)) {
@@ -96,7 +98,9 @@ void worker_clang_compile(const char *compiler, const char *path, const worker_j
   arguments[count++] = WORKER_SOURCE_NAME;
   arguments[count++] = "-o";
   arguments[count++] = OUTPUT_NAME;
+  double start = worker_now();
   int status = 0, failed = run(path, arguments, &status);
+  out_answer->seconds = worker_now() - start;
   free(arguments);
   if (failed) {
     worker_answer_say(out_answer, WORKER_NO_COMPILER, failed, "", strerror(failed));

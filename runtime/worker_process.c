@@ -60,7 +60,8 @@ hd_status worker_find(char *out_path, size_t size, diags *errors) {
   const char *forced = getenv("HEDDLE_WORKER");
   if (forced && *forced) {
     if (runnable(forced) && (size_t)snprintf(out_path, size, "%s", forced) < size) return HD_OK;
-    diags_errorf(errors, "compile.worker", NULL, "HEDDLE_WORKER names %s, which is no program that can be run", forced);
+    diags_errorf(errors, "compile.worker", NULL,
+                 "HEDDLE_WORKER names %s, which is no program that can be run", forced);
     return HD_UNAVAILABLE;
   }
   static bool (*const places[])(char out_folder[4096]) = {folder_of_executable, folder_of_library};
@@ -80,7 +81,8 @@ hd_status worker_find(char *out_path, size_t size, diags *errors) {
     }
   }
   diags_errorf(errors, "compile.worker", NULL,
-               WORKER_NAME " was not found in %s: set HEDDLE_WORKER, or install heddle whole", text_string(&tried));
+               WORKER_NAME " was not found in %s: set HEDDLE_WORKER, or install heddle whole",
+               text_string(&tried));
   text_finish(&tried);
   return HD_UNAVAILABLE;
 }
@@ -111,22 +113,23 @@ static hd_status make_folder(char *out_folder, size_t size, diags *errors) {
     }
     failed = errno;
   }
-  diags_errorf(errors, "compile.temporary", NULL, "no temporary folder can be made for the compiler in TMPDIR or /tmp: %s",
-               strerror(failed));
+  diags_errorf(errors, "compile.temporary", NULL,
+               "no temporary folder can be made for the compiler in TMPDIR or /tmp: %s", strerror(failed));
   return HD_IO;
 }
 
 /* The worker's whole environment. Nothing of ours passes: compilers read switches from it that change code
- * (HIPRTC_COMPILE_OPTIONS_APPEND, AMD_COMGR_DRIVER_OPTIONS_APPEND, CCC_OVERRIDE_OPTIONS, NVRTC_APPEND_FLAGS), and the loader
- * libraries (LD_PRELOAD). comgr's own cache has handed out damaged entries, so it stays off. */
+ * (HIPRTC_COMPILE_OPTIONS_APPEND, AMD_COMGR_DRIVER_OPTIONS_APPEND, CCC_OVERRIDE_OPTIONS, NVRTC_APPEND_FLAGS),
+ * and the loader libraries (LD_PRELOAD). comgr's own cache has handed out damaged entries, so it stays off.
+ */
 typedef struct worker_environment {
   char temporary[1100], home[1100], libraries[1100];
   char *all[10];
 } worker_environment;
 
 static void environment_fill(worker_environment *e, const compiler *c, const char *folder) {
-  static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C", comgr_cache[] = "AMD_COMGR_CACHE=0",
-              cuda_cache[] = "CUDA_CACHE_DISABLE=1";
+  static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C",
+              comgr_cache[] = "AMD_COMGR_CACHE=0", cuda_cache[] = "CUDA_CACHE_DISABLE=1";
   int count = 0;
   snprintf(e->temporary, sizeof e->temporary, "TMPDIR=%s", folder);
   snprintf(e->home, sizeof e->home, "HOME=%s", folder);
@@ -150,8 +153,8 @@ static void close_all(int fds[], int count) {
     if (fds[i] >= 0) close(fds[i]);
 }
 
-/* A pipe whose ends are above 2, so that placing them on 0, 1 and 2 of the worker can't clobber one with another even in a
- * host that has closed its standard streams. */
+/* A pipe whose ends are above 2, so that placing them on 0, 1 and 2 of the worker can't clobber one with
+ * another even in a host that has closed its standard streams. */
 static bool pipe_above(int out_ends[2]) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -172,7 +175,8 @@ static int open_errors(const char *folder) {
   return above;
 }
 
-static int spawn(pid_t *out_pid, char *const arguments[], char *const environment[], int in, int out, int errors) {
+static int spawn(pid_t *out_pid, char *const arguments[], char *const environment[], int in, int out,
+                 int errors) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   int failed = posix_spawn_file_actions_init(&actions);
@@ -185,7 +189,8 @@ static int spawn(pid_t *out_pid, char *const arguments[], char *const environmen
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
@@ -209,7 +214,8 @@ hd_status worker_start(worker_process *w, const compiler *c, size_t memory_bytes
   int fds[5] = {-1, -1, -1, -1, -1}; /* request pipe, response pipe, errors */
   int failed = 0;
   if (!pipe_above(fds) || !pipe_above(fds + 2) || (fds[4] = open_errors(w->folder)) < 0) failed = errno;
-  if (!failed && (fcntl(fds[1], F_SETFL, O_NONBLOCK) != 0 || fcntl(fds[2], F_SETFL, O_NONBLOCK) != 0)) failed = errno;
+  if (!failed && (fcntl(fds[1], F_SETFL, O_NONBLOCK) != 0 || fcntl(fds[2], F_SETFL, O_NONBLOCK) != 0))
+    failed = errno;
 
   char memory[32];
   snprintf(memory, sizeof memory, "%zu", memory_bytes);
@@ -232,7 +238,8 @@ hd_status worker_start(worker_process *w, const compiler *c, size_t memory_bytes
     close_all(fds, 5);
     remove_folder(w->folder);
     *w = (worker_process){.in = -1, .out = -1, .errors = -1};
-    diags_errorf(errors, "compile.worker", NULL, "the compile worker %s can't be started: %s", worker, strerror(failed));
+    diags_errorf(errors, "compile.worker", NULL, "the compile worker %s can't be started: %s", worker,
+                 strerror(failed));
     return HD_UNAVAILABLE;
   }
   close(fds[0]);
@@ -245,7 +252,8 @@ hd_status worker_start(worker_process *w, const compiler *c, size_t memory_bytes
 
 /* ---- exchange ---- */
 
-static void request_fill(text *t, const char *source, size_t source_bytes, const char *const *options, int option_count) {
+static void request_fill(text *t, const char *source, size_t source_bytes, const char *const *options,
+                         int option_count) {
   worker_request_head head = {.magic = WORKER_REQUEST_MAGIC,
                               .version = WORKER_VERSION,
                               .option_count = (uint32_t)option_count,
@@ -314,7 +322,8 @@ static worker_exchange_result incoming_read(incoming *i, int fd) {
   return EXCHANGE_DONE;
 }
 
-static worker_exchange_result exchange(worker_process *w, const text *request, double deadline, incoming *answer) {
+static worker_exchange_result exchange(worker_process *w, const text *request, double deadline,
+                                       incoming *answer) {
   size_t sent = 0;
   while (!incoming_whole(answer)) {
     double left = deadline - now();
@@ -337,14 +346,16 @@ static worker_exchange_result exchange(worker_process *w, const text *request, d
   return EXCHANGE_DONE;
 }
 
-worker_exchange_result worker_exchange(worker_process *w, const char *source, size_t source_bytes, const char *const *options,
-                                       int option_count, double seconds, worker_answer *out_answer, double *out_seconds) {
+worker_exchange_result worker_exchange(worker_process *w, const char *source, size_t source_bytes,
+                                       const char *const *options, int option_count, double seconds,
+                                       worker_answer *out_answer) {
   double deadline = now() + seconds;
   text request;
   text_init(&request);
   request_fill(&request, source, source_bytes, options, option_count);
   incoming answer = {0};
-  worker_exchange_result result = request.failed ? EXCHANGE_NO_MEMORY : exchange(w, &request, deadline, &answer);
+  worker_exchange_result result =
+      request.failed ? EXCHANGE_NO_MEMORY : exchange(w, &request, deadline, &answer);
   text_finish(&request);
   if (result != EXCHANGE_DONE) {
     free(answer.code_object);
@@ -357,8 +368,8 @@ worker_exchange_result worker_exchange(worker_process *w, const char *source, si
                                 .code_object = answer.code_object,
                                 .log = answer.log,
                                 .code_object_bytes = (size_t)answer.head.code_object_bytes,
-                                .log_bytes = (size_t)answer.head.log_bytes};
-  *out_seconds = answer.head.seconds;
+                                .log_bytes = (size_t)answer.head.log_bytes,
+                                .seconds = answer.head.seconds};
   return EXCHANGE_DONE;
 }
 
@@ -377,7 +388,8 @@ void worker_stop(worker_process *w, worker_end *out_end) {
   if (w->pid <= 0) return;
   close(w->in);
   worker_end end = {0};
-  /* One that died by itself is already a zombie and keeps its own status; the signal is for what it may have started. */
+  /* One that died by itself is already a zombie and keeps its own status; the signal is for what it may have
+   * started. */
   kill(-w->pid, SIGKILL);
   struct rusage usage = {0};
   pid_t got;

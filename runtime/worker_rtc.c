@@ -1,5 +1,5 @@
-/* hiprtc and nvrtc: one interface under two prefixes, so one piece of code. The prototypes are declared here, after the two
- * libraries' documentation, so that neither's headers are needed to build. */
+/* hiprtc and nvrtc: one interface under two prefixes, so one piece of code. The prototypes are declared here,
+ * after the two libraries' documentation, so that neither's headers are needed to build. */
 #include "worker.h"
 
 #include <dlfcn.h>
@@ -12,15 +12,18 @@ enum { RTC_SUCCESS = 0, RTC_OUT_OF_MEMORY = 1 };
 
 typedef struct rtc_program rtc_program;
 
-/* member, name in hiprtc, name in nvrtc, arguments after the program. nvrtc's "code" is PTX, the machine code is called CUBIN. */
-#define RTC_SYMBOLS(X)                                                                                                 \
-  X(create, "hiprtcCreateProgram", "nvrtcCreateProgram",                                                               \
-    (rtc_program **, const char *source, const char *name, int headers, const char *const *, const char *const *))    \
-  X(compile, "hiprtcCompileProgram", "nvrtcCompileProgram", (rtc_program *, int options, const char *const *))        \
-  X(log_size, "hiprtcGetProgramLogSize", "nvrtcGetProgramLogSize", (rtc_program *, size_t *))                          \
-  X(log, "hiprtcGetProgramLog", "nvrtcGetProgramLog", (rtc_program *, char *))                                         \
-  X(code_size, "hiprtcGetCodeSize", "nvrtcGetCUBINSize", (rtc_program *, size_t *))                                    \
-  X(code, "hiprtcGetCode", "nvrtcGetCUBIN", (rtc_program *, char *))                                                   \
+/* member, name in hiprtc, name in nvrtc, arguments after the program. nvrtc's "code" is PTX, the machine code
+ * is called CUBIN. */
+#define RTC_SYMBOLS(X)                                                                                       \
+  X(create, "hiprtcCreateProgram", "nvrtcCreateProgram",                                                     \
+    (rtc_program **, const char *source, const char *name, int headers, const char *const *,                 \
+     const char *const *))                                                                                   \
+  X(compile, "hiprtcCompileProgram", "nvrtcCompileProgram",                                                  \
+    (rtc_program *, int options, const char *const *))                                                       \
+  X(log_size, "hiprtcGetProgramLogSize", "nvrtcGetProgramLogSize", (rtc_program *, size_t *))                \
+  X(log, "hiprtcGetProgramLog", "nvrtcGetProgramLog", (rtc_program *, char *))                               \
+  X(code_size, "hiprtcGetCodeSize", "nvrtcGetCUBINSize", (rtc_program *, size_t *))                          \
+  X(code, "hiprtcGetCode", "nvrtcGetCUBIN", (rtc_program *, char *))                                         \
   X(destroy, "hiprtcDestroyProgram", "nvrtcDestroyProgram", (rtc_program **))
 
 static struct rtc {
@@ -39,14 +42,14 @@ static int load(int nvidia, const char *path, worker_answer *a) {
     return 0;
   }
   /* POSIX lets a void * from dlsym hold a function; memcpy keeps that out of the C language's sight. */
-#define X(member, hip, nv, parameters)                                                                                 \
-  {                                                                                                                    \
-    void *symbol = dlsym(handle, nvidia ? nv : hip);                                                                   \
-    if (!symbol) {                                                                                                     \
-      worker_answer_say(a, WORKER_NO_COMPILER, 0, "the library has no ", nvidia ? nv : hip);                           \
-      return 0;                                                                                                        \
-    }                                                                                                                  \
-    memcpy(&rtc.member, &symbol, sizeof symbol);                                                                       \
+#define X(member, hip, nv, parameters)                                                                       \
+  {                                                                                                          \
+    void *symbol = dlsym(handle, nvidia ? nv : hip);                                                         \
+    if (!symbol) {                                                                                           \
+      worker_answer_say(a, WORKER_NO_COMPILER, 0, "the library has no ", nvidia ? nv : hip);                 \
+      return 0;                                                                                              \
+    }                                                                                                        \
+    memcpy(&rtc.member, &symbol, sizeof symbol);                                                             \
   }
   RTC_SYMBOLS(X)
 #undef X
@@ -86,8 +89,10 @@ static void take_code(rtc_program *program, worker_answer *a) {
   }
 }
 
-void worker_rtc_compile(const char *compiler, const char *path, const worker_job *job, worker_answer *out_answer) {
+void worker_rtc_compile(const char *compiler, const char *path, const worker_job *job,
+                        worker_answer *out_answer) {
   if (!load(strcmp(compiler, "nvrtc") == 0, path, out_answer)) return;
+  double start = worker_now();
   rtc_program *program = NULL;
   int result = rtc.create(&program, job->source, WORKER_SOURCE_NAME, 0, NULL, NULL);
   if (result == RTC_SUCCESS) {
@@ -101,5 +106,6 @@ void worker_rtc_compile(const char *compiler, const char *path, const worker_job
     out_answer->outcome = WORKER_REJECTED;
   else
     take_code(program, out_answer);
+  out_answer->seconds = worker_now() - start;
   if (program) rtc.destroy(&program);
 }

@@ -1,5 +1,5 @@
-/* The compile service: every way in which a compile can fail is provoked for real, with the real compilers. hiprtc and clang have
- * to be there; nvrtc's tests say so and pass where the CUDA toolkit is not. */
+/* The compile service: every way in which a compile can fail is provoked for real, with the real compilers.
+ * hiprtc and clang have to be there; nvrtc's tests say so and pass where the CUDA toolkit is not. */
 #include "../runtime/compile.h"
 #include "../runtime/compile_log.h"
 #include "../runtime/file.h"
@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +22,15 @@
 
 #define KERNEL "extern \"C\" __attribute__((global)) void "
 
-static const char good[] = KERNEL "probe(const float *in, float *out, int n) {\n"
-                                  "  __attribute__((shared)) float tile[256];\n"
-                                  "  int t = __builtin_amdgcn_workitem_id_x(), i = __builtin_amdgcn_workgroup_id_x() * 256 + t;\n"
-                                  "  tile[t] = i < n ? in[i] : 0.0f;\n"
-                                  "  __builtin_amdgcn_fence(__ATOMIC_RELEASE, \"workgroup\");\n"
-                                  "  __builtin_amdgcn_s_barrier();\n"
-                                  "  if (i < n) out[i] = tile[255 - t];\n"
-                                  "}\n";
+static const char good[] =
+    KERNEL "probe(const float *in, float *out, int n) {\n"
+           "  __attribute__((shared)) float tile[256];\n"
+           "  int t = __builtin_amdgcn_workitem_id_x(), i = __builtin_amdgcn_workgroup_id_x() * 256 + t;\n"
+           "  tile[t] = i < n ? in[i] : 0.0f;\n"
+           "  __builtin_amdgcn_fence(__ATOMIC_RELEASE, \"workgroup\");\n"
+           "  __builtin_amdgcn_s_barrier();\n"
+           "  if (i < n) out[i] = tile[255 - t];\n"
+           "}\n";
 static const char other[] = KERNEL "other(int *out) { out[__builtin_amdgcn_workitem_id_x()] = 42; }\n";
 static const char good_cuda[] = KERNEL "probe(float *out, int n) {\n"
                                        "  int i = blockIdx.x * 256 + threadIdx.x;\n"
@@ -38,10 +40,12 @@ static const char wrong[] = KERNEL "probe(float *out) {\n"
                                    "  out[0] = undefined_thing;\n"
                                    "}\n";
 /* 2^26 instantiations: minutes of time and gigabytes of memory. */
-static const char endless[] =
-    "template <int N, int M> struct f { static constexpr int v = f<N - 1, 2 * M>::v + f<N - 1, 2 * M + 1>::v; };\n"
-    "template <int M> struct f<0, M> { static constexpr int v = M & 1; };\n" KERNEL "probe(int *out) { out[0] = f<26, 1>::v; }\n";
-/* An instruction of gfx11 that gfx1250 has not: LLVM's instruction selection gives up by ending the process. */
+static const char endless[] = "template <int N, int M> struct f { static constexpr int v = f<N - 1, 2 * "
+                              "M>::v + f<N - 1, 2 * M + 1>::v; };\n"
+                              "template <int M> struct f<0, M> { static constexpr int v = M & 1; };\n" KERNEL
+                              "probe(int *out) { out[0] = f<26, 1>::v; }\n";
+/* An instruction of gfx11 that gfx1250 has not: LLVM's instruction selection gives up by ending the process.
+ */
 static const char unselectable[] =
     "typedef _Float16 half16 __attribute__((ext_vector_type(16)));\n"
     "typedef float float8 __attribute__((ext_vector_type(8)));\n" KERNEL "probe(float8 *out, half16 *in) {\n"
@@ -64,7 +68,21 @@ static void set_up(void) {
   setenv("HEDDLE_WORKER", path, 1);
 }
 
-TestSuite(compile, .init = set_up, .timeout = 120);
+/* Folders of the running test: each test is a process of its own. */
+static char folders[8][64];
+static int folder_count;
+
+static int remove_one(const char *path, const struct stat *facts, int type, struct FTW *place) {
+  (void)facts, (void)type, (void)place;
+  return remove(path);
+}
+
+static void tear_down(void) {
+  while (folder_count > 0)
+    nftw(folders[--folder_count], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+TestSuite(compile, .init = set_up, .fini = tear_down, .timeout = 120);
 
 static compiler find(compiler_kind kind, const char *target_name) {
   compiler c = {0};
@@ -86,8 +104,8 @@ static bool nvrtc_is_here(void) {
   return here;
 }
 
-static compile_result compile_with(const compiler *c, const char *target_name, const char *source, const char *option,
-                                   double seconds, size_t memory_bytes) {
+static compile_result compile_with(const compiler *c, const char *target_name, const char *source,
+                                   const char *option, double seconds, size_t memory_bytes) {
   compile_request request = {.source = source,
                              .name = "test",
                              .target = target_find(target_name),
@@ -99,24 +117,30 @@ static compile_result compile_with(const compiler *c, const char *target_name, c
   return result;
 }
 
-static const char *first_code(const compile_result *r) { return r->diags.count ? r->diags.items[0].code : ""; }
-static const char *first_message(const compile_result *r) { return r->diags.count ? r->diags.items[0].message : ""; }
+static const char *first_code(const compile_result *r) {
+  return r->diags.count ? r->diags.items[0].code : "";
+}
+static const char *first_message(const compile_result *r) {
+  return r->diags.count ? r->diags.items[0].message : "";
+}
 
 /* The result is declined with this code, and its message has these words. Finishes it. */
-#define EXPECT_DECLINED(result, expected_code, words)                                                                  \
-  do {                                                                                                                 \
-    compile_result expect_result = (result);                                                                           \
-    cr_expect_eq(expect_result.status, HD_DECLINED, "status %s", hd_status_text(expect_result.status));                \
-    cr_expect_str_eq(first_code(&expect_result), expected_code, "message: %s", first_message(&expect_result));         \
-    cr_expect(strstr(first_message(&expect_result), words), "message: %s", first_message(&expect_result));             \
-    cr_expect_null(expect_result.code_object);                                                                         \
-    compile_result_finish(&expect_result);                                                                             \
+#define EXPECT_DECLINED(result, expected_code, words)                                                        \
+  do {                                                                                                       \
+    compile_result expect_result = (result);                                                                 \
+    cr_expect_eq(expect_result.status, HD_DECLINED, "status %s", hd_status_text(expect_result.status));      \
+    cr_expect_str_eq(first_code(&expect_result), expected_code, "message: %s",                               \
+                     first_message(&expect_result));                                                         \
+    cr_expect(strstr(first_message(&expect_result), words), "message: %s", first_message(&expect_result));   \
+    cr_expect_null(expect_result.code_object);                                                               \
+    compile_result_finish(&expect_result);                                                                   \
   } while (0)
 
-/* A fresh folder for a test's own files. */
+/* A fresh folder for a test's own files, removed after it. */
 static void make_folder(char out_folder[64]) {
   strcpy(out_folder, "/tmp/heddle-test-XXXXXX");
   cr_assert_not_null(mkdtemp(out_folder));
+  strcpy(folders[folder_count++], out_folder);
 }
 
 static void write_text(const char *path, const char *content, unsigned mode) {
@@ -168,15 +192,16 @@ Test(compile, compiles_for_nvidia_with_nvrtc) {
   compile_result_finish(&r);
 }
 
-/* Eight requests, each its own source and target: bytes do not depend on how many workers there are, on which one served
- * a request or on what it had served before. */
+/* Eight requests, each its own source and target: bytes do not depend on how many workers there are, on which
+ * one served a request or on what it had served before. */
 Test(compile, parallel_gives_the_bytes_of_serial) {
   for (size_t k = 0; k < COUNT(amd_kinds); k++) {
     compiler c = find(amd_kinds[k], "gfx950");
     compile_request requests[8];
     compile_result serial[8], parallel[8];
     for (int i = 0; i < 8; i++)
-      requests[i] = (compile_request){.source = i % 2 ? other : good, .name = "test", .target = target_find(amd_targets[i / 2])};
+      requests[i] = (compile_request){
+          .source = i % 2 ? other : good, .name = "test", .target = target_find(amd_targets[i / 2])};
     compile_all(&c, requests, serial, 8, 1, NULL);
     compile_all(&c, requests, parallel, 8, 3, NULL);
     for (int i = 0; i < 8; i++) {
@@ -190,7 +215,8 @@ Test(compile, parallel_gives_the_bytes_of_serial) {
   }
 }
 
-/* A failure costs its own request only, and a request after it in the same worker's turn gets its own bytes. */
+/* A failure costs its own request only, and a request after it in the same worker's turn gets its own bytes.
+ */
 Test(compile, a_crash_costs_one_request) {
   compiler c = find(COMPILER_HIPRTC, "gfx1250");
   const target *t = target_find("gfx1250");
@@ -217,21 +243,25 @@ Test(compile, a_source_error_is_quoted_with_its_place) {
     compile_result r = compile_with(&c, "gfx950", wrong, NULL, 0, 0);
     cr_expect(r.log && strstr(r.log, "undefined_thing"));
     cr_expect(r.log && !strstr(r.log, "/tmp"), "the log names the private folder: %s", r.log);
-    EXPECT_DECLINED(r, "compile.rejected", "test for gfx950: kernel.hip:2:12: error: use of undeclared identifier 'undefined_thing'");
+    EXPECT_DECLINED(
+        r, "compile.rejected",
+        "test for gfx950: kernel.hip:2:12: error: use of undeclared identifier 'undefined_thing'");
   }
 }
 
 Test(compile, an_unknown_flag_is_not_a_success) {
   for (size_t k = 0; k < COUNT(amd_kinds); k++) {
     compiler c = find(amd_kinds[k], "gfx950");
-    EXPECT_DECLINED(compile_with(&c, "gfx950", good, "--no-such-flag", 0, 0), "compile.option", "--no-such-flag");
+    EXPECT_DECLINED(compile_with(&c, "gfx950", good, "--no-such-flag", 0, 0), "compile.option",
+                    "--no-such-flag");
   }
 }
 
 Test(compile, two_architectures_are_refused) {
   for (size_t k = 0; k < COUNT(amd_kinds); k++) {
     compiler c = find(amd_kinds[k], "gfx950");
-    EXPECT_DECLINED(compile_with(&c, "gfx950", good, "--offload-arch=gfx942", 0, 0), "compile.option", "cannot specify -o");
+    EXPECT_DECLINED(compile_with(&c, "gfx950", good, "--offload-arch=gfx942", 0, 0), "compile.option",
+                    "cannot specify -o");
   }
 }
 
@@ -239,7 +269,8 @@ Test(compile, a_failure_without_a_reason_gets_one) {
   char folder[64];
   make_folder(folder);
   compiler c = fake_clang(folder, "#!/bin/sh\nexit 6\n");
-  EXPECT_DECLINED(compile_with(&c, "gfx950", good, NULL, 20, 0), "compile.silent", "code 6 and gave no reason");
+  EXPECT_DECLINED(compile_with(&c, "gfx950", good, NULL, 20, 0), "compile.silent",
+                  "code 6 and gave no reason");
 }
 
 Test(compile, an_endless_compile_is_stopped) {
@@ -254,7 +285,8 @@ Test(compile, an_endless_compile_is_stopped) {
 Test(compile, a_greedy_compile_hits_the_memory_limit) {
   for (size_t k = 0; k < COUNT(amd_kinds); k++) {
     compiler c = find(amd_kinds[k], "gfx950");
-    EXPECT_DECLINED(compile_with(&c, "gfx950", endless, NULL, 60, (size_t)64 << 20), "compile.memory", "64 MiB");
+    EXPECT_DECLINED(compile_with(&c, "gfx950", endless, NULL, 60, (size_t)64 << 20), "compile.memory",
+                    "64 MiB");
   }
 }
 
@@ -264,14 +296,16 @@ Test(compile, a_compiler_that_ends_its_process_is_named_with_its_signal) {
   compile_result r = compile_with(&hiprtc, "gfx1250", unselectable, NULL, 0, 0);
   cr_expect(strstr(first_message(&r), "Cannot select"), "%s", first_message(&r));
   compile_result_finish(&r);
-  EXPECT_DECLINED(compile_with(&llvm, "gfx1250", unselectable, NULL, 0, 0), "compile.crashed", "Cannot select");
+  EXPECT_DECLINED(compile_with(&llvm, "gfx1250", unselectable, NULL, 0, 0), "compile.crashed",
+                  "Cannot select");
 }
 
 Test(compile, nvrtc_fails_in_the_same_words) {
   if (!nvrtc_is_here()) return;
   compiler c = find(COMPILER_NVRTC, "sm_90");
   EXPECT_DECLINED(compile_with(&c, "sm_90", wrong, NULL, 0, 0), "compile.rejected", "kernel.hip(2): error");
-  EXPECT_DECLINED(compile_with(&c, "sm_90", good_cuda, "--no-such-flag", 0, 0), "compile.option", "--no-such-flag");
+  EXPECT_DECLINED(compile_with(&c, "sm_90", good_cuda, "--no-such-flag", 0, 0), "compile.option",
+                  "--no-such-flag");
   EXPECT_DECLINED(compile_with(&c, "sm_90", endless, NULL, 1.0, 0), "compile.timeout", "1 seconds");
   EXPECT_DECLINED(compile_with(&c, "sm_90", endless, NULL, 60, (size_t)64 << 20), "compile.memory", "64 MiB");
 }
@@ -373,11 +407,16 @@ Test(compile, a_library_that_does_not_load_is_an_answer) {
 /* Each of these changes the code, or the process, when it reaches the compiler. */
 Test(compile, the_environment_does_not_reach_the_compiler) {
   static const char *const switches[][2] = {
-      {"HIPRTC_COMPILE_OPTIONS_APPEND", "-O0"},    {"AMD_COMGR_DRIVER_OPTIONS_APPEND", "-O0"},
-      {"CCC_OVERRIDE_OPTIONS", "# +-O0"},          {"NVRTC_APPEND_FLAGS", "-G"},
-      {"NVRTC_PREPEND_FLAGS", "-G"},               {"AMD_COMGR_SAVE_TEMPS", "1"},
-      {"LD_PRELOAD", "/nowhere/libnothing.so"},    {"CPLUS_INCLUDE_PATH", "/nowhere"},
-      {"AMD_COMGR_CACHE", "1"},                    {"LC_ALL", "de_DE.UTF-8"},
+      {"HIPRTC_COMPILE_OPTIONS_APPEND", "-O0"},
+      {"AMD_COMGR_DRIVER_OPTIONS_APPEND", "-O0"},
+      {"CCC_OVERRIDE_OPTIONS", "# +-O0"},
+      {"NVRTC_APPEND_FLAGS", "-G"},
+      {"NVRTC_PREPEND_FLAGS", "-G"},
+      {"AMD_COMGR_SAVE_TEMPS", "1"},
+      {"LD_PRELOAD", "/nowhere/libnothing.so"},
+      {"CPLUS_INCLUDE_PATH", "/nowhere"},
+      {"AMD_COMGR_CACHE", "1"},
+      {"LC_ALL", "de_DE.UTF-8"},
   };
   compiler_kind kinds[] = {COMPILER_HIPRTC, COMPILER_LLVM, COMPILER_NVRTC};
   for (size_t k = 0; k < COUNT(kinds); k++) {
@@ -402,7 +441,9 @@ Test(compile, the_environment_does_not_reach_the_compiler) {
 }
 
 static volatile sig_atomic_t children_signalled;
-static void on_child(int signal_number) { children_signalled = signal_number; }
+static void on_child(int signal_number) {
+  children_signalled = signal_number;
+}
 
 Test(compile, leaves_no_descriptor_folder_or_zombie) {
   char folder[64];
@@ -550,7 +591,8 @@ Test(compile, names_of_compilers_read_back) {
 /* ---- logs ---- */
 
 Test(compile, a_log_loses_the_private_folder) {
-  char log[] = "/tmp/h-1/comgr-12-0-a/input/kernel.hip:2:3: error: no\nsee /tmp/h-1/kernel.log and /tmp/h-12/x\n";
+  char log[] =
+      "/tmp/h-1/comgr-12-0-a/input/kernel.hip:2:3: error: no\nsee /tmp/h-1/kernel.log and /tmp/h-12/x\n";
   compile_log_clean(log, "/tmp/h-1");
   cr_expect_str_eq(log, "kernel.hip:2:3: error: no\nsee kernel.log and /tmp/h-12/x\n");
 }

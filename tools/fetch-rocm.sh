@@ -82,9 +82,12 @@ Dir::State::lists "$work/lists";
 Dir::State::status "$work/status";
 Dir::Cache "$work";
 Dir::Cache::archives "$work/archives";
+Dir::Cache::pkgcache "pkgcache.bin";
+Dir::Cache::srcpkgcache "srcpkgcache.bin";
 Dir::Log "$work";
 APT::Sandbox::User "root";
 APT::Install-Recommends "false";
+APT::Update::Error-Mode "any";
 APT::Get::List-Cleanup "false";
 APT::Keep-Downloaded-Packages "true";
 Acquire::Languages "none";
@@ -97,7 +100,7 @@ Acquire::Check-Valid-Until "false";
 #clear DPkg::Post-Invoke;
 #clear DPkg::Pre-Install-Pkgs;
 CONF
-CONF_TOOLS="-c $work/apt.conf"
+settings="-c $work/apt.conf"
 case $work in *[\ \"\;]*) fail "the folder's path has a blank, a quote or a semicolon in it, which apt's settings can't hold: $directory" ;; esac
 
 found=
@@ -109,7 +112,7 @@ for suite in $suites; do
     # experimental builds on unstable and is no suite of its own.
     if [ "$suite" = experimental ]; then echo "deb [signed-by=$keyring] $mirror unstable main"; fi
   } >"$work/sources.list"
-  if ! apt-get $CONF_TOOLS -qq update >"$log" 2>&1; then
+  if ! apt-get $settings -qq update >"$log" 2>&1; then
     say "the package list of $suite can't be read:"
     sed 's/^/  /' "$log" >&2
     continue
@@ -118,8 +121,8 @@ for suite in $suites; do
   complete=yes
   for package in $packages; do
     # Of several ABI versions the highest that this very suite has.
-    name=$(apt-cache $CONF_TOOLS pkgnames lib | grep -E -x "$package" | sort -V -r | while read -r candidate; do
-      if apt-cache $CONF_TOOLS madison "$candidate" | grep -q " $suite/main "; then echo "$candidate"; break; fi
+    name=$(apt-cache $settings pkgnames lib | grep -E -x "$package" | sort -V -r | while read -r candidate; do
+      if apt-cache $settings madison "$candidate" | grep -q " $suite/main "; then echo "$candidate"; break; fi
     done)
     if [ -z "$name" ]; then complete=no; break; fi
     names="$names $name"
@@ -129,7 +132,7 @@ done
 [ -n "$found" ] || fail "none of the suites ($suites) could be read and has libhiprtc: check the network and the apt sources, or install ROCm"
 
 say "downloading$names and what they need"
-if ! apt-get $CONF_TOOLS -qq -y --download-only --no-install-recommends install $names >"$log" 2>&1; then
+if ! apt-get $settings -qq -y --download-only --no-install-recommends install $names >"$log" 2>&1; then
   sed 's/^/  /' "$log" >&2
   fail "the packages can't be downloaded from $found"
 fi
