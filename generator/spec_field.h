@@ -18,20 +18,21 @@ typedef struct spec_word {
 } spec_word;
 
 struct spec_field {
-  const char *path;        /* "scale.writer.qmax" */
-  spec_parse_value *parse; /* NULL: a section, whose fields are rows of their own */
-  const char
-      *fallback; /* what a field left out means, as one would write it; "": nothing; NULL: see derive */
-  bool (*derive)(spec_reader *r,
-                 const spec_field *f); /* works the default out; NULL as well: must be given */
-  size_t offset, offset2;              /* of the value in struct spec; of its second half where it has one */
-  const spec_word *words;              /* ends with a NULL word; NULL: none */
-  unsigned dtypes;                     /* mask of 1 << dtype: formats allowed */
-  double low, high;                    /* numbers allowed; high 0: no bound */
-  bool positive;                       /* and not 0 */
-  int number_kind;                     /* what offset2 gets when a number stands where a word could */
-  const char *halves[2];               /* names of the two halves: {"qk", "v"} */
-  unsigned granularities; /* mask of 1 << granularity with which the field has a meaning; 0: with all */
+  const char *path; /* "scale.writer.qmax" */
+  /* NULL: a section, whose fields are rows of their own. */
+  spec_parse_value *parse;
+  /* What a field left out means, as one would write it; "": nothing. Or how to work it out. Both NULL: it
+   * must be given. */
+  const char *fallback;
+  bool (*derive)(spec_reader *r, const spec_field *f);
+  size_t offset, offset2; /* of the value in struct spec; of its second half where it has one */
+  const spec_word *words; /* ends with a NULL word; NULL: none */
+  unsigned dtypes;        /* mask of 1 << dtype: formats allowed */
+  double low, high;       /* numbers allowed; high 0: no bound */
+  bool positive;          /* and not 0 */
+  int number_kind;        /* what offset2 gets when a number stands where a word could */
+  const char *halves[2];  /* names of the two halves: {"qk", "v"} */
+  unsigned granularities; /* mask of 1 << granularity: where the field has a meaning; 0: everywhere */
 };
 
 enum { SPEC_MAX_ERRORS = 100 };
@@ -43,6 +44,7 @@ struct spec_reader {
   const spec_node *keys[SPEC_MAX_FIELDS];  /* by row: the key in the file */
   bool ok[SPEC_MAX_FIELDS];                /* by row: the spec has its value, given or default */
   bool guessed[SPEC_MAX_FIELDS];           /* by row: an unknown key was most likely meant to be this */
+  int errors;                              /* so far */
   hd_status status;
 };
 

@@ -68,9 +68,8 @@ const char *spec_found(const spec_node *node, char buffer[SPEC_FOUND_BYTES]) {
 bool spec_reject(spec_reader *r, const char *code, const spec_field *f, const spec_node *node,
                  const char *format, ...) {
   if (r->status == HD_OK) r->status = HD_DECLINED;
-  size_t errors = diags_errors(r->problems);
-  if (errors > SPEC_MAX_ERRORS) return false;
-  if (errors == SPEC_MAX_ERRORS) {
+  if (r->errors > SPEC_MAX_ERRORS) return false;
+  if (r->errors++ == SPEC_MAX_ERRORS) {
     diags_addf(r->problems, DIAG_ERROR, "spec.size", NULL, node->line, node->column,
                "more than %d errors: the rest is left out", SPEC_MAX_ERRORS);
     return false;
@@ -91,7 +90,8 @@ bool spec_reject(spec_reader *r, const char *code, const spec_field *f, const sp
 void spec_guess_offer(spec_guess *g, const char *candidate, int row) {
   size_t length = strlen(g->found), distance = text_distance(g->found, candidate);
   bool near = distance <= 1 + length / 4 && distance < length;
-  bool part = length >= 2 && (strstr(candidate, g->found) || (candidate[0] && strstr(g->found, candidate)));
+  bool part =
+      length >= 2 && (strstr(candidate, g->found) || (strlen(candidate) > 2 && strstr(g->found, candidate)));
   if (!near && !part) return;
   if (!g->best || distance < g->distance) {
     g->best = candidate;
