@@ -5,9 +5,12 @@
 
 #include "session.h"
 
-/* Relative RMS error of decode against float64 on the stored bytes: of all rows together, and of any single
- * row (where rounding to the output format alone may be up to 1.95e-3). */
+/* Relative RMS error of decode against float64 on the stored bytes, of all rows together and of any single
+ * row. Rounding to bf16 is 1.65e-3 of that on average, but up to 3.9e-3 for a row that one or two channels
+ * dominate; where rounding alone takes more than usual, the sum of its square and that of VERIFY_COMPUTED is
+ * allowed. */
 #define VERIFY_RMS 2.5e-3
+#define VERIFY_COMPUTED 1.88e-3 /* sqrt(2.5e-3^2 - 1.65e-3^2) */
 #define VERIFY_ROW_RMS 5e-3
 /* lse: absolute, relative where it is larger than 1. */
 #define VERIFY_LSE 1e-3
@@ -28,6 +31,7 @@ typedef struct verify_outcome {
   int64_t scales_differ;
   bool decoded;
   double rms, row_rms; /* relative; the worst row's */
+  double rms_allowed;
   int64_t row;         /* which: query row * q_heads + head */
   double lse_error;    /* NaN when the contract has none */
   double cosine;       /* to attention that was never quantised; NaN where that says nothing */

@@ -52,6 +52,7 @@ static void print_outcome_json(const verify_outcome *o, text *out) {
   json_int(out, &first, "scales_differ", o->scales_differ);
   json_bool(out, &first, "decoded", o->decoded);
   json_number(out, &first, "rms", o->rms);
+  json_number(out, &first, "rms_allowed", o->rms_allowed);
   json_number(out, &first, "row_rms", o->row_rms);
   json_int(out, &first, "row", o->row);
   json_number(out, &first, "cosine", o->cosine);

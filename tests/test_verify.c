@@ -1,0 +1,233 @@
+/* Claims about verification itself: a device that computes what the oracle computes passes every case, and
+ * one that is wrong in one place of one case does not. */
+#include "../runtime/oracle.h"
+#include "../runtime/verify_compare.h"
+#include "../runtime/verify_data.h"
+#include "example_contract.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+static contract fp8_contract(void) {
+  contract c = example_contract(16, 64, 64);
+  c.query.heads_per_kv = 2;
+  c.kv.k_dtype = c.kv.v_dtype = DTYPE_FP8_E4M3FN;
+  c.kv.k = example_layout("b h d/16 s d%16", 16, 64);
+  c.kv.v = example_layout("b h s/16 d s%16", 16, 64);
+  c.scale.granularity = SCALE_TOKEN_HEAD;
+  c.scale.k = c.scale.v = example_layout("b h s", 16, 64);
+  c.scale.writer.zero_value = 1.0;
+  c.output.lse = true;
+  return c;
+}
+
+static contract bf16_contract(void) {
+  contract c = example_contract(16, 64, 64);
+  c.query.heads_per_kv = 2;
+  c.kv.k = example_layout("b s h d", 16, 64);
+  c.kv.v = example_layout("b s h d", 16, 64);
+  return c;
+}
+
+static const verify_case *case_named(const char *name) {
+  for (int i = 0; i < verify_case_count; i++)
+    if (strcmp(verify_cases[i].name, name) == 0) return &verify_cases[i];
+  cr_assert_fail("no case %s", name);
+  return NULL;
+}
+
+static verify_outcome fresh_outcome(void) {
+  return (verify_outcome){.good = true, .lse_error = (double)NAN, .cosine = (double)NAN};
+}
+
+/* A case whose caches are written and whose out and lse are right. */
+typedef struct solved {
+  contract contract;
+  verify_data data;
+  int64_t dims[DIM_COUNT];
+  double scale;
+} solved;
+
+static void solve(solved *s, contract c, const verify_case *from, uint64_t seed) {
+  random_state r = {seed};
+  diags d;
+  diags_init(&d);
+  s->contract = c;
+  s->scale = 0.125;
+  cr_assert_eq(verify_data_init(&s->data, &s->contract, from, 64, &r, &d), HD_OK);
+  cr_assert_eq(bind_dims(&s->contract, "write", &s->data.write, s->dims, &d), HD_OK);
+  cr_assert_eq(oracle_write(&s->contract, &s->data.write, s->dims, &d), HD_OK);
+  verify_data_set_scales(&s->data, &r);
+  cr_assert_eq(bind_dims(&s->contract, "decode", &s->data.decode, s->dims, &d), HD_OK, "%s",
+               d.count ? d.items[0].message : "");
+  cr_assert_eq(oracle_decode_rounded(&s->contract, &s->data.decode, s->dims, s->scale, &d), HD_OK, "%s",
+               d.count ? d.items[0].message : "");
+  diags_finish(&d);
+}
+
+static verify_outcome judge(const solved *s) {
+  random_state r = {1};
+  diags d;
+  diags_init(&d);
+  verify_outcome o = fresh_outcome();
+  cr_assert_eq(verify_compare_decode(&s->data, s->dims, s->scale, &r, &o, &d), HD_OK);
+  diags_finish(&d);
+  return o;
+}
+
+static void all_cases_are_good(contract c, double rms) {
+  for (int i = 0; i < verify_case_count; i++) {
+    if (verify_cases[i].large) continue;
+    solved s;
+    solve(&s, c, &verify_cases[i], 11 + (uint64_t)i);
+    verify_outcome o = judge(&s);
+    cr_assert(o.good, "%s: %s", verify_cases[i].name, o.problem);
+    cr_assert_leq(o.rms, rms, "%s", verify_cases[i].name);
+    cr_assert_leq(o.rms_allowed, 2.7e-3, "%s", verify_cases[i].name);
+    verify_data_finish(&s.data);
+  }
+}
+
+/* Rounding to bf16 alone is 1.65e-3. */
+Test(verify, right_results_are_good_in_every_case) {
+  all_cases_are_good(fp8_contract(), 1.8e-3);
+  all_cases_are_good(bf16_contract(), 1.8e-3);
+}
+
+Test(verify, random_cases_are_good_too) {
+  for (uint64_t seed = 0; seed < 20; seed++) {
+    random_state r = {seed};
+    verify_case from;
+    solved s;
+    verify_case_random(&r, "random", &from);
+    solve(&s, seed % 2 ? fp8_contract() : bf16_contract(), &from, seed);
+    verify_outcome o = judge(&s);
+    cr_assert(o.good, "seed %d: %s", (int)seed, o.problem);
+    verify_data_finish(&s.data);
+  }
+}
+
+Test(verify, quantised_caches_stay_close_to_attention_that_was_never_quantised) {
+  solved s;
+  solve(&s, fp8_contract(), case_named("lengths"), 5);
+  verify_outcome o = judge(&s);
+  cr_assert_gt(o.cosine, 0.999);
+  cr_assert_lt(o.cosine, 0.99999, "fp8 has to show");
+  verify_data_finish(&s.data);
+  solve(&s, bf16_contract(), case_named("lengths"), 5);
+  o = judge(&s);
+  cr_assert_gt(o.cosine, 0.99999);
+  verify_data_finish(&s.data);
+}
+
+Test(verify, peculiar_inputs_are_not_held_against_unquantised_attention) {
+  solved s;
+  solve(&s, fp8_contract(), case_named("wide-v-scales"), 5);
+  cr_assert(isnan(judge(&s).cosine));
+  verify_data_finish(&s.data);
+}
+
+/* Changes out at `row`, `channel` and expects a verdict that names it. */
+static void expect_bad(const char *name, int64_t row, int64_t channel, double value, const char *word) {
+  solved s;
+  solve(&s, fp8_contract(), case_named(name), 5);
+  put(DTYPE_BF16, s.data.memory[TENSOR_OUT], row * 64 + channel, value);
+  verify_outcome o = judge(&s);
+  cr_assert_not(o.good, "%s row %d", name, (int)row);
+  cr_assert_not_null(strstr(o.problem, word), "%s", o.problem);
+  verify_data_finish(&s.data);
+}
+
+Test(verify, one_wrong_element_is_found) {
+  expect_bad("lengths", 9, 3, 2.0, "row 9");
+  expect_bad("lengths", 21, 63, 2.0, "row 21");
+  expect_bad("heads", 0, 0, 2.0, "row 0");
+}
+
+Test(verify, nan_and_infinity_are_found) {
+  expect_bad("lengths", 4, 3, (double)NAN, "row 4 channel 3 is nan");
+  expect_bad("lengths", 4, 3, (double)INFINITY, "row 4 channel 3 is inf");
+}
+
+Test(verify, a_row_of_an_empty_sequence_has_to_be_zero) {
+  expect_bad("lengths", 0, 7, 1e-20, "row 0 should be zero");
+  expect_bad("zero-v-scales", 1, 7, 1e-20, "row 1 should be zero");
+}
+
+Test(verify, a_number_where_nan_belongs_is_found) {
+  expect_bad("nan", 0, 0, 0.5, "expected nan");
+}
+
+Test(verify, a_wrong_lse_is_found) {
+  solved s;
+  solve(&s, fp8_contract(), case_named("lengths"), 5);
+  cr_assert_eq(get(DTYPE_FP32, s.data.memory[TENSOR_LSE], 0), -(double)INFINITY,
+               "nothing is visible to an empty sequence");
+  put(DTYPE_FP32, s.data.memory[TENSOR_LSE], 0, 0.0);
+  cr_assert_not(judge(&s).good);
+  put(DTYPE_FP32, s.data.memory[TENSOR_LSE], 0, -(double)INFINITY);
+  cr_assert(judge(&s).good);
+  put(DTYPE_FP32, s.data.memory[TENSOR_LSE], 6, get(DTYPE_FP32, s.data.memory[TENSOR_LSE], 6) + 0.01);
+  cr_assert_not(judge(&s).good);
+  verify_data_finish(&s.data);
+}
+
+Test(verify, an_attention_over_one_token_too_few_is_found) {
+  solved s;
+  solve(&s, fp8_contract(), case_named("lengths"), 5);
+  int32_t *lengths = s.data.memory[TENSOR_LENGTHS];
+  diags d;
+  diags_init(&d);
+  lengths[7]--; /* 257 tokens: one more or less hardly shows in an average */
+  cr_assert_eq(oracle_decode_rounded(&s.contract, &s.data.decode, s.dims, s.scale, &d), HD_OK);
+  lengths[7]++;
+  cr_assert_not(judge(&s).good);
+  diags_finish(&d);
+  verify_data_finish(&s.data);
+}
+
+/* Copies of what was written, changed by `change`, compared. */
+static verify_outcome compare_changed(tensor_name name, int64_t byte, unsigned char flip) {
+  solved s;
+  void *expected[TENSOR_COUNT] = {NULL};
+  solve(&s, fp8_contract(), case_named("skipped-tokens"), 5);
+  const tensor_name written[] = {TENSOR_K_CACHE, TENSOR_V_CACHE, TENSOR_K_SCALE, TENSOR_V_SCALE};
+  for (int i = 0; i < 4; i++) {
+    size_t bytes = tensor_bytes(&s.data.write.by_name[written[i]]);
+    expected[written[i]] = malloc(bytes);
+    memcpy(expected[written[i]], s.data.memory[written[i]], bytes);
+  }
+  ((unsigned char *)s.data.memory[name])[byte] ^= flip;
+  verify_outcome o = fresh_outcome();
+  verify_compare_write(&s.data, expected, &o);
+  for (int i = 0; i < 4; i++)
+    free(expected[written[i]]);
+  verify_data_finish(&s.data);
+  return o;
+}
+
+Test(verify, one_wrong_code_or_scale_is_found) {
+  cr_assert(compare_changed(TENSOR_K_CACHE, 0, 0).good);
+  verify_outcome o = compare_changed(TENSOR_V_CACHE, 1 * 2 * 16 * 64 + 16 * 5 + 3, 1);
+  cr_assert_not(o.good);
+  cr_assert_eq(o.codes_differ, 1);
+  cr_assert_eq(o.scales_differ, 0);
+  cr_assert_not_null(strstr(o.problem, "page 1, head 0, slot 3, channel 5"), "%s", o.problem);
+  o = compare_changed(TENSOR_K_SCALE, 4 * (2 * 16 + 16 + 9) + 1, 1);
+  cr_assert_not(o.good);
+  cr_assert_eq(o.scales_differ, 1);
+}
+
+Test(verify, inputs_depend_on_the_seed_alone) {
+  solved a, b;
+  solve(&a, fp8_contract(), case_named("split"), 3);
+  solve(&b, fp8_contract(), case_named("split"), 3);
+  const tensor *t = &a.data.write.by_name[TENSOR_K_CACHE];
+  cr_assert_arr_eq(a.data.memory[TENSOR_K_CACHE], b.data.memory[TENSOR_K_CACHE], tensor_bytes(t));
+  verify_data_finish(&b.data);
+  solve(&b, fp8_contract(), case_named("split"), 4);
+  cr_assert_neq(memcmp(a.data.memory[TENSOR_K_CACHE], b.data.memory[TENSOR_K_CACHE], tensor_bytes(t)), 0);
+  verify_data_finish(&a.data);
+  verify_data_finish(&b.data);
+}
