@@ -45,6 +45,7 @@ setup_compile "$folder"
 
 say "Testing"
 rm -f "$folder/meson-logs/testlog.json"
+export HEDDLE_CACHE_DIR=$folder/test-cache # the user's own cache is none of the tests' business
 rc=0
 meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier "$($sanitize && echo 4 || echo 2)" "${suites[@]}" \
   >"$logs/meson-test.log" 2>&1 || rc=$?

@@ -1,6 +1,7 @@
 """Counts the test cases of a meson run: test_summary.py BUILD_FOLDER [--no-skips]
 
-Reads meson-logs/testlog.json. A Criterion suite counts as many cases as its synthesis line says, any other test counts as one.
+Reads meson-logs/testlog.json. A suite of Criterion or unittest counts as many cases as its last lines say, one that prints "cases: N passed,
+N failed" as many as that, any other test as one.
 Prints one line a suite, the cases that failed, and last "N passed, N failed". Exits 1 when anything failed, or nothing ran.
 With --no-skips a skipped test is a failed one.
 """
@@ -10,8 +11,9 @@ import re
 import sys
 
 SYNTHESIS = re.compile(r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing:")
+UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED)(.*)$", re.M)
 COUNTED = re.compile(r"^cases: (\d+) passed, (\d+) failed$", re.M)  # how a suite that isn't Criterion reports its cases
-FAILED_CASE = re.compile(r"^\[(?:FAIL|----)\].*$", re.M)
+FAILED_CASE = re.compile(r"^(?:\[(?:FAIL|----)\]|FAIL:|ERROR:|\w*Error:).*$", re.M)
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -22,6 +24,9 @@ def cases(test):
     lines = [tuple(map(int, found)) for found in SYNTHESIS.findall(output)]
     passed = sum(line[1] for line in lines)
     failed = sum(line[0] - line[1] for line in lines)  # Criterion counts a crash as failing and as crashing
+    for ran, what in UNITTEST.findall(output):
+        bad = sum(int(count) for count in re.findall(r"(?:failures|errors|unexpected successes)=(\d+)", what))
+        passed, failed = passed + int(ran) - bad, failed + bad
     for found in COUNTED.findall(output):
         passed, failed = passed + int(found[0]), failed + int(found[1])
     if passed + failed == 0:

@@ -1,0 +1,57 @@
+"""Holds the documents against the sources: check_docs.py SOURCE_ROOT
+
+- every diagnostic code in the sources is in docs/, and every code in docs/declines.md is in the sources
+- every environment variable that the library reads is in README.md or docs/
+- every relative link in the documents leads to a file
+- every `heddle VERB` in README.md and docs/ is a verb
+"""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(sys.argv[1])
+sources = {p: p.read_text() for folder in ("generator", "runtime") for p in sorted((root / folder).rglob("*.[ch]"))}
+documents = {p: p.read_text() for p in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]}
+everything = "\n".join(documents.values())
+problems = []
+checked = 0
+
+
+def check(good, problem):
+    global checked
+    checked += 1
+    if not good:
+        problems.append(problem)
+
+
+FAMILIES = "bind|cache|codeobject|compile|decline|device|emit|emu|file|launch|npy|reference"
+CODE = re.compile(rf'"((?:{FAMILIES}|spec)\.[a-z]+(?:-[a-z]+)*)"')
+in_sources = set()
+for path, text in sources.items():
+    in_sources |= {code for code in CODE.findall(text) if not code.endswith((".h", ".hip"))}
+comments_only = set()  # codes that only an example in a header's comment names
+for code in in_sources:
+    if all(code not in text for path, text in sources.items() if path.suffix == ".c"):
+        comments_only.add(code)
+for code in sorted(in_sources - comments_only):
+    check(f"`{code}`" in everything, f"{code} is in the sources, but in no document")
+for code in sorted(set(re.findall(rf"`((?:{FAMILIES})\.[a-z-]+)`", documents[root / "docs" / "declines.md"]))):
+    check(code in in_sources, f"{code} is in docs/declines.md, but not in the sources")
+
+for variable in sorted(set(re.findall(r'"(HEDDLE_[A-Z_]+)"', "\n".join(t for p, t in sources.items() if p.suffix == ".c")))):
+    check(variable in everything, f"{variable} is read, but in no document")
+
+for path, text in documents.items():
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+        if "://" not in link:
+            check((path.parent / link).exists(), f"{path.relative_to(root)}: the link {link} leads nowhere")
+
+verbs = set(re.findall(r"&verb_([a-z]+)", (root / "runtime/cli/verbs.c").read_text()))
+for path, text in documents.items():
+    for line in re.findall(r"^build/heddle ([a-z]+)", text, re.M) + re.findall(r"`heddle ([a-z]+)[ `]", text):
+        check(line in verbs, f"{path.relative_to(root)}: heddle has no verb {line}")
+
+for problem in problems:
+    print(f"[FAIL] {problem}")
+print(f"cases: {checked - len(problems)} passed, {len(problems)} failed")
+sys.exit(1 if problems else 0)
