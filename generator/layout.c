@@ -245,6 +245,7 @@ int64_t layout_run(const layout *l, axis a) {
   int64_t run = 1;
   for (int i = l->count - 1; i >= 0; i--) {
     const layout_factor *f = &l->factors[i];
+    if (has_size(f->axis) && f->extent == 1) continue; /* a digit of one value moves nothing */
     if (f->axis != a || f->divisor != run || !has_size(a)) break;
     run *= f->extent;
   }
