@@ -220,12 +220,21 @@ static void canonical_means_the_same(const layout *l, const char *list) {
   }
   layout again = c;
   layout_canonicalize(&again);
-  if (memcmp(&again, &c, sizeof c) != 0) cr_assert(false, "%s: canonical twice is not canonical once", list);
+  if (!same_factors(&again, &c)) cr_assert(false, "%s: canonical twice is not canonical once", list);
   if (!layout_equal(l, &c) || !layout_equal(&c, l)) cr_assert(false, "%s: not equal to its canonical form", list);
 }
 
 Test(layout, the_canonical_form_keeps_every_offset_and_has_the_fewest_factors) {
   for_each_small_layout(canonical_means_the_same);
+}
+
+static bool same_factors(const layout *a, const layout *b) {
+  if (a->count != b->count) return false;
+  for (int i = 0; i < a->count; i++) {
+    const layout_factor *x = &a->factors[i], *y = &b->factors[i];
+    if (x->axis != y->axis || x->divisor != y->divisor || x->extent != y->extent) return false;
+  }
+  return memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
 static void written_reads_back(const layout *l, const char *list) {
@@ -240,7 +249,7 @@ static void written_reads_back(const layout *l, const char *list) {
     layout_error error;
     if (!parse_list(text_string(&t), AXES_CACHE, l->size[AXIS_S], l->size[AXIS_D], &back, &error))
       cr_assert(false, "%s written as %s: %s", list, text_string(&t), error.message);
-    if (memcmp(&back, forms[i], sizeof back) != 0) cr_assert(false, "%s comes back from %s as another", list, text_string(&t));
+    if (!same_factors(&back, forms[i])) cr_assert(false, "%s comes back from %s as another", list, text_string(&t));
     text_finish(&t);
   }
 }
