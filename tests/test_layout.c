@@ -203,6 +203,15 @@ Test(layout, an_offset_is_the_number_its_digits_spell) {
   cr_expect_gt(for_each_small_layout(offsets_follow_the_shape), 30000);
 }
 
+static bool same_factors(const layout *a, const layout *b) {
+  if (a->count != b->count) return false;
+  for (int i = 0; i < a->count; i++) {
+    const layout_factor *x = &a->factors[i], *y = &b->factors[i];
+    if (x->axis != y->axis || x->divisor != y->divisor || x->extent != y->extent) return false;
+  }
+  return memcmp(a->size, b->size, sizeof a->size) == 0;
+}
+
 static void canonical_means_the_same(const layout *l, const char *list) {
   layout c = *l;
   layout_canonicalize(&c);
@@ -226,15 +235,6 @@ static void canonical_means_the_same(const layout *l, const char *list) {
 
 Test(layout, the_canonical_form_keeps_every_offset_and_has_the_fewest_factors) {
   for_each_small_layout(canonical_means_the_same);
-}
-
-static bool same_factors(const layout *a, const layout *b) {
-  if (a->count != b->count) return false;
-  for (int i = 0; i < a->count; i++) {
-    const layout_factor *x = &a->factors[i], *y = &b->factors[i];
-    if (x->axis != y->axis || x->divisor != y->divisor || x->extent != y->extent) return false;
-  }
-  return memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
 static void written_reads_back(const layout *l, const char *list) {
