@@ -205,7 +205,7 @@ static hd_status gather_options(const compiler *c, const compile_request *r,
 static bool compile_once(worker_process *w, const matter *m, const char *const *options, int option_count) {
   compile_result *r = m->result;
   if (w->pid == 0) {
-    r->status = worker_start(w, m->compiler, m->limits->memory_bytes, &r->diags);
+    r->status = worker_start(w, m->compiler, m->limits, &r->diags);
     if (r->status != HD_OK) return true;
   }
   bool fresh = w->served == 0;

@@ -131,14 +131,25 @@ static int answer_write(int fd, const worker_answer *a) {
  * mostly mapped libraries (hiprtc: 0.2 GB of them). */
 static void limit(unsigned long long memory_bytes) {
   struct rlimit memory = {(rlim_t)memory_bytes, (rlim_t)memory_bytes}, none = {0, 0};
+  struct rlimit file = {(rlim_t)WORKER_MAX_BYTES, (rlim_t)WORKER_MAX_BYTES};
   if (memory_bytes > 0) setrlimit(RLIMIT_DATA, &memory);
+  setrlimit(RLIMIT_FSIZE, &file); /* a log that never ends */
   setrlimit(RLIMIT_CORE, &none);
+}
+
+/* The kernel kills this process with its parent, but not the clang that it runs. That one counts its own
+ * processor time from zero; a library's compiles all count here, so there it would be no limit on one of
+ * them. */
+static void limit_child_time(unsigned long long seconds) {
+  struct rlimit time = {(rlim_t)seconds, (rlim_t)seconds};
+  if (seconds > 0) setrlimit(RLIMIT_CPU, &time);
 }
 
 int main(int count, char **arguments) {
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* a parent that was killed leaves no compile behind */
-  if (count != 4) {
-    fprintf(stderr, "heddle-compile-worker: started by heddle, not by hand: COMPILER PATH MEMORY_BYTES\n");
+  if (count != 5) {
+    fprintf(stderr,
+            "heddle-compile-worker: started by heddle, not by hand: COMPILER PATH MEMORY_BYTES SECONDS\n");
     return 2;
   }
   compile_function compile = NULL;
@@ -151,6 +162,7 @@ int main(int count, char **arguments) {
   /* Whatever the host had open without O_CLOEXEC is none of the compiler's business. */
   close_range(3, ~0U, 0);
   limit(strtoull(arguments[3], NULL, 10));
+  if (strcmp(arguments[1], "llvm") == 0) limit_child_time(strtoull(arguments[4], NULL, 10));
 
   /* The protocol moves away from 0 and 1: a compiler that prints must not be able to write into it. */
   int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3),

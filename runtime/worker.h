@@ -6,10 +6,10 @@
  * uint32_t length and that many bytes), its source. A response is a response_head, the code object, the log.
  * End of file on standard input ends the worker.
  *
- *   heddle-compile-worker COMPILER PATH MEMORY_BYTES
+ *   heddle-compile-worker COMPILER PATH MEMORY_BYTES SECONDS
  *
  * COMPILER: "hiprtc", "nvrtc" (PATH: the library) or "llvm" (PATH: clang). Works in the folder that TMPDIR
- * names. */
+ * names. The parent keeps the time; SECONDS of processor time are for a clang whose parents were killed. */
 #ifndef HEDDLE_WORKER_H
 #define HEDDLE_WORKER_H
 

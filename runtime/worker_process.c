@@ -203,7 +203,7 @@ static int spawn(pid_t *out_pid, char *const arguments[], char *const environmen
   return failed;
 }
 
-hd_status worker_start(worker_process *w, const compiler *c, size_t memory_bytes, diags *errors) {
+hd_status worker_start(worker_process *w, const compiler *c, const compile_limits *limits, diags *errors) {
   *w = (worker_process){.in = -1, .out = -1, .errors = -1};
   char worker[4096];
   hd_status status = worker_find(worker, sizeof worker, errors);
@@ -217,9 +217,10 @@ hd_status worker_start(worker_process *w, const compiler *c, size_t memory_bytes
   if (!failed && (fcntl(fds[1], F_SETFL, O_NONBLOCK) != 0 || fcntl(fds[2], F_SETFL, O_NONBLOCK) != 0))
     failed = errno;
 
-  char memory[32];
-  snprintf(memory, sizeof memory, "%zu", memory_bytes);
-  char library_path_option[] = "--library-path", *arguments[9];
+  char memory[32], seconds[32];
+  snprintf(memory, sizeof memory, "%zu", limits->memory_bytes);
+  snprintf(seconds, sizeof seconds, "%.0f", limits->seconds + 1);
+  char library_path_option[] = "--library-path", *arguments[10];
   int count = 0;
   if (c->loader[0]) {
     arguments[count++] = (char *)c->loader;
@@ -230,6 +231,7 @@ hd_status worker_start(worker_process *w, const compiler *c, size_t memory_bytes
   arguments[count++] = (char *)compiler_name(c->kind);
   arguments[count++] = (char *)c->path;
   arguments[count++] = memory;
+  arguments[count++] = seconds;
   arguments[count] = NULL;
   worker_environment environment;
   environment_fill(&environment, c, w->folder);

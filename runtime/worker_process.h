@@ -36,7 +36,7 @@ typedef struct worker_end {
  * diagnostic that lists what was tried. `size`: of out_path. */
 hd_status worker_find(char *out_path, size_t size, diags *errors);
 
-hd_status worker_start(worker_process *w, const compiler *c, size_t memory_bytes, diags *errors);
+hd_status worker_start(worker_process *w, const compiler *c, const compile_limits *limits, diags *errors);
 
 /* Sends one request and waits for its answer. `seconds`: for both together. On EXCHANGE_DONE the answer's
  * buffers are the caller's and NUL-terminated beyond their length. After anything else the worker is of no

@@ -343,6 +343,28 @@ Test(compile, code_for_another_target_is_refused) {
   compile_result_finish(&r);
 }
 
+/* The process whose number a script wrote to `path`. */
+static pid_t read_pid(const char *path) {
+  char *bytes;
+  size_t size;
+  cr_assert_eq(file_read(AT_FDCWD, path, 100, &bytes, &size), HD_OK);
+  pid_t pid = (pid_t)atoi(bytes);
+  free(bytes);
+  cr_assert(pid > 1);
+  return pid;
+}
+
+/* A process that ended has no executable any more, even before somebody reaps it. */
+static bool ends_within(pid_t pid, double seconds) {
+  char executable[64], name[256];
+  snprintf(executable, sizeof executable, "/proc/%d/exe", (int)pid);
+  for (int i = 0; i < seconds * 100; i++) {
+    if (readlink(executable, name, sizeof name) < 0) return true;
+    usleep(10000);
+  }
+  return false;
+}
+
 /* The whole process group goes, not the worker alone. */
 Test(compile, a_timeout_leaves_no_process_behind) {
   char folder[64], path[128], script[256];
@@ -351,21 +373,29 @@ Test(compile, a_timeout_leaves_no_process_behind) {
   snprintf(script, sizeof script, "#!/bin/sh\nsleep 300 &\necho $! > %s\nwait\n", path);
   compiler c = fake_clang(folder, script);
   EXPECT_DECLINED(compile_with(&c, "gfx950", good, NULL, 1.0, 0), "compile.timeout", "1 seconds");
-  char *bytes;
-  size_t size;
-  cr_assert_eq(file_read(AT_FDCWD, path, 100, &bytes, &size), HD_OK);
-  pid_t sleeper = (pid_t)atoi(bytes);
-  cr_assert(sleeper > 1);
-  free(bytes);
-  /* A process that ended has no executable any more, even before somebody reaps it. */
-  char executable[64], target_path[256];
-  snprintf(executable, sizeof executable, "/proc/%d/exe", (int)sleeper);
-  bool gone = false;
-  for (int i = 0; i < 100 && !gone; i++) {
-    gone = readlink(executable, target_path, sizeof target_path) < 0;
-    usleep(10000);
+  cr_expect(ends_within(read_pid(path), 2));
+}
+
+/* Nobody is left to keep the time: the worker goes with its parent, an endless clang after its processor
+ * time. */
+Test(compile, a_killed_host_leaves_no_process_behind) {
+  char folder[64], path[128], script[256];
+  make_folder(folder);
+  snprintf(path, sizeof path, "%s/pid", folder);
+  snprintf(script, sizeof script, "#!/bin/sh\necho $$ $PPID > %s\nwhile :; do :; done\n", path);
+  compiler c = fake_clang(folder, script);
+  setenv("TMPDIR", folder, 1); /* what nobody is left to remove */
+  pid_t host = fork();
+  if (host == 0) {
+    compile_with(&c, "gfx950", good, NULL, 2.0, 0);
+    _exit(0);
   }
-  cr_expect(gone, "process %d still runs", (int)sleeper);
+  for (int i = 0; i < 100 && access(path, R_OK) != 0; i++)
+    usleep(10000);
+  usleep(50000);
+  kill(host, SIGKILL);
+  waitpid(host, NULL, 0);
+  cr_expect(ends_within(read_pid(path), 30));
 }
 
 Test(compile, a_worker_of_another_build_is_told_apart) {
