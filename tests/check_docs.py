@@ -13,15 +13,13 @@ root = pathlib.Path(sys.argv[1])
 sources = {p: p.read_text() for folder in ("generator", "runtime") for p in sorted((root / folder).rglob("*.[ch]"))}
 documents = {p: p.read_text() for p in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]}
 everything = "\n".join(documents.values())
-problems = []
-checked = 0
+problems = {}  # by claim, in the order of the list above
 
 
-def check(good, problem):
-    global checked
-    checked += 1
+def check(claim, good, problem):
+    problems.setdefault(claim, [])
     if not good:
-        problems.append(problem)
+        problems[claim].append(problem)
 
 
 FAMILIES = "bind|cache|codeobject|compile|decline|device|emit|emu|file|launch|npy|reference"
@@ -34,24 +32,27 @@ for code in in_sources:
     if all(code not in text for path, text in sources.items() if path.suffix == ".c"):
         comments_only.add(code)
 for code in sorted(in_sources - comments_only):
-    check(f"`{code}`" in everything, f"{code} is in the sources, but in no document")
+    check("codes are documented", f"`{code}`" in everything, f"{code} is in the sources, but in no document")
 for code in sorted(set(re.findall(rf"`((?:{FAMILIES})\.[a-z-]+)`", documents[root / "docs" / "declines.md"]))):
-    check(code in in_sources, f"{code} is in docs/declines.md, but not in the sources")
+    check("documented codes exist", code in in_sources, f"{code} is in docs/declines.md, but not in the sources")
 
 for variable in sorted(set(re.findall(r'"(HEDDLE_[A-Z_]+)"', "\n".join(t for p, t in sources.items() if p.suffix == ".c")))):
-    check(variable in everything, f"{variable} is read, but in no document")
+    check("variables are documented", variable in everything, f"{variable} is read, but in no document")
 
 for path, text in documents.items():
     for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         if "://" not in link:
-            check((path.parent / link).exists(), f"{path.relative_to(root)}: the link {link} leads nowhere")
+            check("links lead somewhere", (path.parent / link).exists(), f"{path.relative_to(root)}: the link {link} leads nowhere")
 
 verbs = set(re.findall(r"&verb_([a-z]+)", (root / "runtime/cli/verbs.c").read_text()))
 for path, text in documents.items():
     for line in re.findall(r"^build/heddle ([a-z]+)", text, re.M) + re.findall(r"`heddle ([a-z]+)[ `]", text):
-        check(line in verbs, f"{path.relative_to(root)}: heddle has no verb {line}")
+        check("verbs exist", line in verbs, f"{path.relative_to(root)}: heddle has no verb {line}")
 
-for problem in problems:
-    print(f"[FAIL] {problem}")
-print(f"cases: {checked - len(problems)} passed, {len(problems)} failed")
-sys.exit(1 if problems else 0)
+for claim, found in problems.items():
+    print(f"[{'FAIL' if found else 'PASS'}] {claim}")
+    for problem in found:
+        print(f"[----]   {problem}")
+failed = sum(bool(found) for found in problems.values())
+print(f"cases: {len(problems) - failed} passed, {failed} failed")
+sys.exit(1 if failed else 0)
