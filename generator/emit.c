@@ -207,8 +207,16 @@ void write_arguments(const kernel_descriptor *k, text *out) {
   }
 }
 
-hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *diags) {
+/* What is emitted: the contract for this target, each layout in its fewest factors, so that runs are found whole. */
+static contract resolve(const contract *c, const target *t) {
   contract resolved = contract_resolve(c, t->fp8);
+  layout *const layouts[] = {&resolved.kv.k, &resolved.kv.v, &resolved.scale.k, &resolved.scale.v};
+  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) layout_canonicalize(layouts[i]);
+  return resolved;
+}
+
+hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *diags) {
+  contract resolved = resolve(c, t);
   decode_plan decode;
   write_plan write;
   return o == OPERATION_DECODE ? plan_decode(&resolved, v, t, &decode, diags)
@@ -217,7 +225,7 @@ hd_status emit_check(const contract *c, operation o, const variant *v, const tar
 
 hd_status emit_operation(const contract *c, operation o, const variant *v, const target *t,
                          const template_source *templates, emission *out_emission, diags *diags) {
-  contract resolved = contract_resolve(c, t->fp8);
+  contract resolved = resolve(c, t);
   descriptor d;
   memset(&d, 0, sizeof d);
   text source, name;

@@ -1,19 +1,13 @@
-#include "emit_internal.h"
+#include "emit_attention.h"
 #include "plan.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct decode_fences {
-  const contract *contract;
+  attention_fences shared;
   const decode_plan *plan;
-  const descriptor *descriptor;
-  const template_source *templates;
-  diags *diags;
 } decode_fences;
-
-static bool token_scales(const contract *c) { return c->scale.granularity == SCALE_TOKEN_HEAD; }
-static bool tensor_scale(const contract *c) { return c->scale.granularity == SCALE_TENSOR; }
 
 static int v_load(const decode_plan *p) { return p->v_channels > 1 ? p->v_channels : p->v_tokens; }
 
@@ -70,7 +64,7 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   text_add(out, "\n");
   write_int(out, "WAVES", p->waves);
   write_int(out, "THREADS", p->waves * p->target->wave);
-  write_int(out, "MERGE_THREADS", 256);
+  write_merge_shape(out);
   write_int(out, "LIST", p->list);
   write_int(out, "TILE", p->tile);
   write_int(out, "BLOCKS", p->blocks);
@@ -146,13 +140,7 @@ static void write_solved(const contract *c, const decode_plan *p, text *out) {
     text_add(out, "  return (u32)(m * INDICES + index);\n}\n");
   else
     text_add(out, "  return (u32)((m / V_CHANNELS * INDICES + index) * V_CHANNELS + m % V_CHANNELS);\n}\n");
-  text_add(out, "\nDEVICE void store_output(void *out, i64 index, float x) {\n"
-                "  const float values[2] = {x, 0.0f};\n");
-  if (dtype_bytes(c->output.dtype) == 4)
-    text_add(out, "  ((float *)out)[index] = values[0];\n}\n");
-  else
-    text_add(out, "  ((u16 *)out)[index] = (u16)OUTPUT::pack(values);\n}\n");
-  text_add(out, "\n");
+  write_store_output(c, out);
 }
 
 static void write_load_scales(const char *tile, text *out) {
@@ -161,69 +149,28 @@ static void write_load_scales(const char *tile, text *out) {
             tile);
 }
 
-static void write_logits(const contract *c, text *out) {
-  text_add(out, "  float logits = 1.44269504088896341f"); /* log2(e) */
-  switch (c->logits.scale) {
-  case LOGITS_ARGUMENT:
-    text_add(out, " * logits_scale");
-    break;
-  case LOGITS_RSQRT_D:
-    text_addf(out, " / __builtin_sqrtf(%d.0f)", c->head_dim.qk);
-    break;
-  case LOGITS_NUMBER:
-    text_add(out, " * (float)");
-    text_add_double(out, c->logits.number);
-    break;
-  }
-  if (tensor_scale(c)) text_add(out, " * scale_value(k_scale[0])");
-  text_add(out, ";\n");
-}
-
-static void write_value_scale(const contract *c, text *out) {
-  text_addf(out, "  const float value_scale = %s;\n", tensor_scale(c) ? "scale_value(v_scale[0])" : "1.0f");
-}
-
 static bool fill(void *user, const char *name, text *out) {
   decode_fences *f = user;
-  const contract *c = f->contract;
-  const kernel_descriptor *kernels = f->descriptor->kernels;
-  if (strcmp(name, "contract") == 0) {
-    write_contract_comment(c, "decode", f->plan->target, out);
-    write_int(out, "WAVE", f->plan->target->wave);
-    text_add(out, "\n");
-  } else if (strcmp(name, "prelude") == 0) {
-    return template_copy(f->templates, f->plan->target->prelude, out, f->diags) == HD_OK;
-  } else if (strcmp(name, "solved") == 0) {
+  const contract *c = f->shared.contract;
+  if (strcmp(name, "solved") == 0) {
     write_solved(c, f->plan, out);
-  } else if (strcmp(name, "arguments decode") == 0) {
-    write_arguments(&kernels[0], out);
-  } else if (strcmp(name, "arguments merge") == 0) {
-    write_arguments(&kernels[1], out);
   } else if (strcmp(name, "scale_heads") == 0) {
     if (token_scales(c))
       text_add(out, "  const scale_t *k_scale_head = k_scale + kv_head * k_scale_stride_h;\n"
                     "  const scale_t *v_scale_head = v_scale + kv_head * v_scale_stride_h;\n"
                     "  const i64 k_scale_heads_stride = kv_heads * k_scale_stride_h;\n"
                     "  const i64 v_scale_heads_stride = kv_heads * v_scale_stride_h;\n");
-    write_value_scale(c, out);
   } else if (strcmp(name, "load_scales function") == 0) {
     if (token_scales(c)) {
-      if (template_copy(f->templates, "decode_scales.hip", out, f->diags) != HD_OK) return false;
+      if (template_copy(f->shared.templates, "decode_scales.hip", out, f->shared.diags) != HD_OK) return false;
       text_add(out, "\n");
     }
   } else if (strcmp(name, "load_scales tile") == 0) {
     if (token_scales(c)) write_load_scales("tile", out);
   } else if (strcmp(name, "load_scales next") == 0) {
     if (token_scales(c)) write_load_scales("tile + WAVES", out);
-  } else if (strcmp(name, "logits") == 0) {
-    write_logits(c, out);
-  } else if (strcmp(name, "store_lse") == 0) {
-    if (c->output.lse)
-      text_add(out, "    lse[item * HEADS + head] = (lowest + log2_fast(total)) * 0.693147180559945309f;\n");
-  } else if (strcmp(name, "merge_value_scale") == 0) {
-    write_value_scale(c, out);
   } else {
-    return false;
+    return fill_attention(&f->shared, name, out);
   }
   return true;
 }
@@ -234,40 +181,7 @@ static void describe_decode(const contract *c, const decode_plan *p, kernel_desc
   k->grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
   k->grid[2] = (extent){1, 1, 1, {DIM_SPLITS}};
   k->block = p->waves * p->target->wave;
-  add_tensor(k, TENSOR_OUT);
-  if (c->output.lse) add_tensor(k, TENSOR_LSE);
-  add_tensor(k, TENSOR_WORKSPACE);
-  add_tensor(k, TENSOR_Q);
-  add_tensor(k, TENSOR_K_CACHE);
-  add_tensor(k, TENSOR_V_CACHE);
-  if (c->scale.granularity != SCALE_NONE) {
-    add_tensor(k, TENSOR_K_SCALE);
-    add_tensor(k, TENSOR_V_SCALE);
-  }
-  add_tensor(k, TENSOR_PAGE_TABLE);
-  add_tensor(k, TENSOR_LENGTHS);
-  for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++) add_dim(k, d);
-  if (token_scales(c))
-    for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++) add_dim(k, d);
-  add_dim(k, DIM_KV_HEADS);
-  add_dim(k, DIM_TABLE_PAGES);
-  add_dim(k, DIM_SPLITS);
-  if (c->logits.scale == LOGITS_ARGUMENT) add_logits_scale(k);
-}
-
-static void describe_merge(const contract *c, kernel_descriptor *k) {
-  snprintf(k->symbol, sizeof k->symbol, "heddle_merge");
-  k->grid[0] = (extent){1, 1, 1, {DIM_SEQS}};
-  k->grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
-  k->grid[2] = (extent){(int64_t)c->query.heads_per_kv * c->head_dim.v, 256, 0, {DIM_SEQS}};
-  k->block = 256;
-  k->only_when_split = true;
-  add_tensor(k, TENSOR_OUT);
-  if (c->output.lse) add_tensor(k, TENSOR_LSE);
-  add_tensor(k, TENSOR_WORKSPACE);
-  if (tensor_scale(c)) add_tensor(k, TENSOR_V_SCALE);
-  add_dim(k, DIM_KV_HEADS);
-  add_dim(k, DIM_SPLITS);
+  add_decode_arguments(c, k);
 }
 
 hd_status emit_decode(const contract *c, const variant *v, const target *t, const template_source *templates,
@@ -276,13 +190,8 @@ hd_status emit_decode(const contract *c, const variant *v, const target *t, cons
   hd_status status = plan_decode(c, v, t, &plan, diags);
   if (status != HD_OK) return status;
   out_descriptor->tile_tokens = plan.tile;
-  out_descriptor->workspace = (extent){4 * (int64_t)c->query.heads_per_kv * (c->head_dim.v + 4),
-                                       1,
-                                       3,
-                                       {DIM_SEQS, DIM_KV_HEADS, DIM_SPLITS}};
-  out_descriptor->kernel_count = 2;
   describe_decode(c, &plan, &out_descriptor->kernels[0]);
-  describe_merge(c, &out_descriptor->kernels[1]);
-  decode_fences fences = {c, &plan, out_descriptor, templates, diags};
+  describe_merge(c, out_descriptor);
+  decode_fences fences = {{c, t, out_descriptor, templates, diags}, &plan};
   return template_fill(templates, "decode.hip", fill, &fences, out_source, diags);
 }

@@ -37,6 +37,7 @@ static void write_solved(const contract *c, const write_plan *p, text *out) {
   write_int(out, "ROW_LANES", p->row_lanes);
   write_int(out, "LOAD", p->load);
   write_bool(out, "QUANTISED", dtype_is_fp8(kv));
+  write_bool(out, "COPIED", kv == c->query.dtype && c->scale.granularity == SCALE_NONE);
   write_float(out, "CODE_MAX", dtype_max(kv));
   /* e4m3fnuz has no -0; its smallest value is 2^-10 and half of it still rounds to 0 */
   write_float(out, "CODE_FLUSH", kv == DTYPE_FP8_E4M3FNUZ ? 0x1p-11 : -1.0);

@@ -6,11 +6,13 @@
 // A workgroup takes one split of one (sequence, kv head); its waves take the split's tiles in turn, each with
 // its own running maximum, sum and output, and meet once at the end through LDS. Tokens are the rows of the score
 // product and channels the rows of the value product; query heads are the columns of both, so the probabilities
-// stay in the lane that needs them: a lane of group q owns tokens q·LIST … q·LIST + LIST - 1 of a tile.
+// stay in the lane that needs them: a lane of group q owns tokens q*LIST ... q*LIST + LIST - 1 of a tile.
 //
 // Scores carry log2(e) and log2(V scale): exp2 of them never exceeds 2^P_SHIFT whatever the scales are.
 
 constexpr float NEVER = -3.0e38f; // below every score, and finite: NEVER - NEVER is 0, not NaN
+
+#define MASKED float_of(0xff800000u) // -infinity: exp2 of it is 0
 
 struct tile_pages {
   int k[K_IDS]; // pages of the K rows this lane loads
@@ -90,7 +92,7 @@ DEVICE void load_v(tile_words &words, const tile_pages &ids, const u8 *v_head, i
 }
 
 //@ load_scales function
-// Words of V tokens at or past `visible` (counted from the lane's first token) become 0: 0 · NaN would not.
+// Words of V tokens at or past `visible` (counted from the lane's first token) become 0: 0 * NaN would not.
 DEVICE void clear_invisible(tile_words &words, int visible) {
   constexpr int PER_WORD = KV_V::PER_WORD, BITS = 8 * KV_V::BYTES;
   UNROLL for (int i = 0; i < VALUE_TILES * V_WORDS; i++) {
@@ -164,6 +166,7 @@ KERNEL(THREADS) void heddle_decode(
   const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h * KV_V::BYTES;
   const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
 //@ scale_heads
+//@ value_scale
 
   tile_pages ids;
   tile_words words;
@@ -267,23 +270,23 @@ KERNEL(THREADS) void heddle_decode(
     UNROLL for (int b = 0; b < BLOCKS; b++)
       UNROLL for (int c = 0; c < PER_LANE; c++) {
         float score[LIST], weighted[LIST]; // without and with log2(V scale)
-        float tile_top = NEVER, tile_base = NEVER;
         UNROLL for (int e = 0; e < LIST; e++) {
           float s = product[b][e / RUN][c * RUN + e % RUN];
           if constexpr (FOLDED) s += lane_plus_8(s);
           s *= row_scale[b][c];
           if constexpr (K_SCALED) s *= index_lane(scales.k[e / INDICES], e % INDICES);
-          if (tail) s = e < visible ? s : -__builtin_inff();
-          score[e] = s;
-          tile_base = max_of(tile_base, s);
-          if constexpr (V_SCALED) {
-            s += index_lane(v_log[e / INDICES], e % INDICES);
-            if (tail) s = e < visible ? s : -__builtin_inff();
-            weighted[e] = s;
-            tile_top = max_of(tile_top, s);
-          }
+          score[e] = weighted[e] = s;
+          if constexpr (V_SCALED) weighted[e] += index_lane(v_log[e / INDICES], e % INDICES);
         }
-        const float new_top = max_of(top[b][c], group_max(V_SCALED ? tile_top : tile_base));
+        if (tail)
+          UNROLL for (int e = 0; e < LIST; e++)
+            if (e >= visible) score[e] = weighted[e] = MASKED;
+        float tile_top = NEVER, tile_base = NEVER;
+        UNROLL for (int e = 0; e < LIST; e++) {
+          tile_top = max_of(tile_top, weighted[e]);
+          if constexpr (V_SCALED) tile_base = max_of(tile_base, score[e]);
+        }
+        const float new_top = max_of(top[b][c], group_max(tile_top));
         const float rescale = exp2_fast(top[b][c] - new_top);
         top[b][c] = new_top;
         UNROLL for (int m = 0; m < VALUE_TILES; m++)
@@ -294,7 +297,7 @@ KERNEL(THREADS) void heddle_decode(
         UNROLL for (int e = 0; e < LIST; e += OPERAND::PER_WORD) {
           float p[OPERAND::PER_WORD];
           UNROLL for (int i = 0; i < OPERAND::PER_WORD; i++) {
-            p[i] = exp2_fast((V_SCALED ? weighted[e + i] : score[e + i]) - (new_top - P_SHIFT));
+            p[i] = exp2_fast(weighted[e + i] - (new_top - P_SHIFT));
             sum[b][c] += V_SCALED ? exp2_fast(score[e + i] - new_base) : p[i];
           }
           other_fragment parts[P_PARTS];
@@ -381,40 +384,10 @@ KERNEL(THREADS) void heddle_decode(
           row[2] = total;
           row[3] = 0;
         } else {
-//@ store_lse
+//@ store_lse decode
         }
       }
     }
 }
 
-// ---- merge: partial outputs of all splits to the result ----------------------------------------------------
-//
-// Workspace, fp32: [sequence, kv head, split, head, HEAD_DIM_V + 4]: the output relative to 2^highest, then highest,
-// lowest, and the sum of weights relative to 2^lowest. An empty split has sum 0 and maxima NEVER.
-
-KERNEL(MERGE_THREADS) void heddle_merge(
-//@ arguments merge
-) {
-  const int place = workgroup_z() * MERGE_THREADS + thread_id();
-  if (place >= HEADS * HEAD_DIM_V) return;
-  const int head = place / HEAD_DIM_V, channel = place % HEAD_DIM_V;
-  const i64 item = (i64)workgroup_x() * kv_heads + workgroup_y();
-  const float *row = (const float *)workspace + (item * splits * HEADS + head) * (HEAD_DIM_V + 4);
-  constexpr int STEP = HEADS * (HEAD_DIM_V + 4);
-  float highest = NEVER, lowest = NEVER, total = 0, x = 0;
-  for (int s = 0; s < splits; s++) {
-    highest = max_of(highest, row[s * STEP + HEAD_DIM_V]);
-    lowest = max_of(lowest, row[s * STEP + HEAD_DIM_V + 1]);
-  }
-  for (int s = 0; s < splits; s++) {
-    const float *part = row + s * STEP;
-    x = fused(part[channel], exp2_fast(part[HEAD_DIM_V] - highest), x);
-    total = fused(part[HEAD_DIM_V + 2], exp2_fast(part[HEAD_DIM_V + 1] - lowest), total);
-  }
-  const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
-//@ merge_value_scale
-  store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel, x * inverse * value_scale);
-  if (channel == 0) {
-//@ store_lse
-  }
-}
+//@ merge

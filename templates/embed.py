@@ -16,6 +16,7 @@ for path in paths + sources:
 lines = ["/* Made from templates/ by embed.py. */", '#include "emit.h"', "#include <string.h>", ""]
 for i, path in enumerate(paths):
     data = path.read_bytes()
+    data.decode("ascii")  # the emitted source stays plain ASCII
     lines.append(f"static const char text_{i}[] = {{")
     for at in range(0, len(data), 24):
         lines.append("  " + " ".join(f"{b}," for b in data[at : at + 24]))

@@ -22,6 +22,7 @@ typedef __bf16 bf16x16_t __attribute__((ext_vector_type(16)));
 #define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
 #define SHARED static __attribute__((shared))
 #define UNROLL _Pragma("unroll")
+#define UNROLL_BY_4 _Pragma("unroll 4")
 
 DEVICE int thread_id() { return (int)__builtin_amdgcn_workitem_id_x(); }
 // A wave's number is the same in all its lanes; saying so keeps loop bounds in scalar registers.

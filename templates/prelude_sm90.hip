@@ -9,6 +9,7 @@ typedef long long i64;
 #define KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
 #define SHARED __shared__
 #define UNROLL _Pragma("unroll")
+#define UNROLL_BY_4 _Pragma("unroll 4")
 
 DEVICE int thread_id() { return (int)threadIdx.x; }
 DEVICE int wave_id() { return __shfl_sync(0xffffffffu, thread_id() / WAVE, 0); }

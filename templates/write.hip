@@ -27,11 +27,11 @@ template <typename Offset>
 DEVICE void write_row(const u8 *from, u8 *page, scale_t *scale, bool active, int lane_in_row, int head_dim,
                       Offset offset) {
   float x[LOAD];
+  u32 words[LOAD / QUERY::PER_WORD];
   const int channel = lane_in_row * LOAD;
   const bool inside = active && channel < head_dim;
   UNROLL for (int i = 0; i < LOAD; i++) x[i] = 0;
   if (inside) {
-    u32 words[LOAD / QUERY::PER_WORD];
     load_stream<16>(words, 0, from + channel * QUERY::BYTES);
     UNROLL for (int i = 0; i < LOAD / QUERY::PER_WORD; i++) QUERY::unpack(words[i], x + i * QUERY::PER_WORD);
   }
@@ -50,7 +50,7 @@ DEVICE void write_row(const u8 *from, u8 *page, scale_t *scale, bool active, int
   UNROLL for (int i = 0; i < LOAD; i++) {
     float code = x[i];
     if constexpr (SCALED) code = stored == 0.0f ? x[i] == x[i] ? 0.0f : x[i] : x[i] / stored;
-    const u32 bits = encode(code);
+    const u32 bits = COPIED ? words[i / 2] >> i % 2 * 16 : encode(code); // COPIED: even a NaN keeps its bits
     u8 *to = page + offset((u32)(channel + i)) * KV::BYTES;
     if constexpr (KV::BYTES == 1)
       *to = (u8)bits;

@@ -1,0 +1,28 @@
+/* What the decode structures (direct, ring) share: the arguments, the merge kernel, the logits and the output. */
+#ifndef HEDDLE_EMIT_ATTENTION_H
+#define HEDDLE_EMIT_ATTENTION_H
+
+#include "emit_internal.h"
+
+typedef struct attention_fences {
+  const contract *contract;
+  const target *target;
+  const descriptor *descriptor;
+  const template_source *templates;
+  diags *diags;
+} attention_fences;
+
+/* Whether every visible token has scales of its own, or the whole cache one for K and one for V. */
+bool token_scales(const contract *c);
+bool tensor_scale(const contract *c);
+
+/* Fences every decode structure has: contract, prelude, logits, value_scale, merge … */
+bool fill_attention(const attention_fences *f, const char *name, text *out);
+void write_store_output(const contract *c, text *out);
+void write_merge_shape(text *out);
+
+void add_decode_arguments(const contract *c, kernel_descriptor *k);
+/* The merge kernel as the descriptor's second, and the workspace both need. */
+void describe_merge(const contract *c, descriptor *d);
+
+#endif

@@ -1,0 +1,56 @@
+// ---- merge: partial outputs of all splits to the result ----------------------------------------------------
+//
+// Workspace, fp32: [sequence, kv head, split, head, HEAD_DIM_V + 4]: the output relative to 2^highest, then highest,
+// lowest, and the sum of weights relative to 2^lowest. An empty split has sum 0 and maxima NEVER.
+//
+// A workgroup takes MERGE_QUADS * 4 consecutive outputs of one item; its MERGE_LANES rows of threads share the splits
+// out between them, so that all loads are in flight at once, and meet in LDS.
+
+KERNEL(MERGE_THREADS) void heddle_merge(
+//@ arguments merge
+) {
+  const int quad = thread_id() % MERGE_QUADS, lane = thread_id() / MERGE_QUADS;
+  const int place = (workgroup_z() * MERGE_QUADS + quad) * 4;
+  const bool inside = place < HEADS * HEAD_DIM_V;
+  const int head = inside ? place / HEAD_DIM_V : 0, channel = place % HEAD_DIM_V;
+  const i64 item = (i64)workgroup_x() * kv_heads + workgroup_y();
+  const float *row = (const float *)workspace + (item * splits * HEADS + head) * (HEAD_DIM_V + 4);
+  constexpr int STEP = HEADS * (HEAD_DIM_V + 4);
+  SHARED float shared_row[MERGE_LANES][MERGE_QUADS][3];
+  SHARED float shared_part[MERGE_LANES][MERGE_QUADS][4];
+//@ merge_begin
+
+  float highest = NEVER, lowest = NEVER, total = 0, x[4] = {0, 0, 0, 0};
+  UNROLL_BY_4 for (int s = lane; s < splits; s += MERGE_LANES) {
+    const float *part = row + (i64)s * STEP;
+    const float new_highest = max_of(highest, part[HEAD_DIM_V]), new_lowest = max_of(lowest, part[HEAD_DIM_V + 1]);
+    const float keep = exp2_fast(highest - new_highest), weight = exp2_fast(part[HEAD_DIM_V] - new_highest);
+    UNROLL for (int i = 0; i < 4; i++) x[i] = fused(part[channel + i], weight, x[i] * keep);
+    total = fused(part[HEAD_DIM_V + 2], exp2_fast(part[HEAD_DIM_V + 1] - new_lowest), total * exp2_fast(lowest - new_lowest));
+    highest = new_highest;
+    lowest = new_lowest;
+  }
+  shared_row[lane][quad][0] = highest;
+  shared_row[lane][quad][1] = lowest;
+  shared_row[lane][quad][2] = total;
+  UNROLL for (int i = 0; i < 4; i++) shared_part[lane][quad][i] = x[i];
+  barrier();
+  if (!inside || lane >= 4) return;
+
+  // Four rows of threads are left, one for each output of a quad.
+  float sum = 0, weights = 0, top = NEVER, base = NEVER;
+  UNROLL for (int s = 0; s < MERGE_LANES; s++) {
+    top = max_of(top, shared_row[s][quad][0]);
+    base = max_of(base, shared_row[s][quad][1]);
+  }
+  UNROLL for (int s = 0; s < MERGE_LANES; s++) {
+    sum = fused(shared_part[s][quad][lane], exp2_fast(shared_row[s][quad][0] - top), sum);
+    weights = fused(shared_row[s][quad][2], exp2_fast(shared_row[s][quad][1] - base), weights);
+  }
+  const float inverse = weights > 0 || weights != weights ? exp2_fast(top - base) / weights : 0.0f;
+//@ value_scale
+  store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel + lane, sum * inverse * value_scale);
+  if (channel + lane == 0) {
+//@ store_lse merge
+  }
+}
