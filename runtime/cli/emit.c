@@ -161,22 +161,23 @@ static hd_status emit_one(emit_state *s, operation o, const target *t, diags *d)
 static hd_status emit_all(emit_state *s, const operation_list *operations, const target_list *targets,
                           diags *d) {
   hd_status worst = HD_OK;
-  diags silent;
-  diags_init(&silent);
+  diags declines;
+  diags_init(&declines);
   for (int t = 0; t < targets->count; t++)
     for (int o = 0; o < operations->count; o++) {
-      diags *into = targets->named ? d : &silent;
-      hd_status status = emit_one(s, operations->items[o], targets->items[t], into);
-      if (status == HD_DECLINED && !targets->named) continue;
-      if (status != HD_OK && worst != HD_IO) worst = status;
-      if (status != HD_OK && status != HD_DECLINED) break;
+      diags own;
+      diags_init(&own);
+      hd_status status = emit_one(s, operations->items[o], targets->items[t], &own);
+      bool silent = status == HD_DECLINED && !targets->named;
+      diags_add_new(silent ? &declines : d, &own, DIAG_ERROR);
+      diags_finish(&own);
+      if (status != HD_OK && !silent && (worst == HD_OK || worst == HD_DECLINED)) worst = status;
     }
-  if (s->emitted == 0 && worst == HD_OK) worst = HD_DECLINED;
-  if (worst != HD_OK && !targets->named)
-    for (size_t i = 0; i < silent.count; i++)
-      diags_addf(d, silent.items[i].severity, silent.items[i].code, silent.items[i].field,
-                 silent.items[i].line, silent.items[i].column, "%s", silent.items[i].message);
-  diags_finish(&silent);
+  if (s->emitted == 0 && worst == HD_OK) {
+    worst = HD_DECLINED;
+    diags_add_new(d, &declines, DIAG_ERROR);
+  }
+  diags_finish(&declines);
   return worst;
 }
 
