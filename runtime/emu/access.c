@@ -336,7 +336,12 @@ static uint64_t vector64(emu_wave *w, const emu_operand *o, int lane) {
 
 static uint32_t vector32(emu_wave *w, const emu_operand *o, int lane) { return w->v[emu_row_of(w, o)][lane]; }
 
-static place resolve_flat(uint64_t address) {
+/* gfx1250 makes scratch globally addressable: bits 62:52 carry the lane. Only a lane's own scratch is reached that way here. */
+#define LANE_FREE_ADDRESS UINT64_C(0x000fffffffffffff)
+
+static place resolve_flat(const emu_wave *w, uint64_t address) {
+  if (w->target->global_scratch && ((address & LANE_FREE_ADDRESS) >> 32) == (EMU_PRIVATE_APERTURE >> 32))
+    return (place){EMU_SCRATCH, address & UINT32_MAX, false};
   if ((address >> 32) == (EMU_SHARED_APERTURE >> 32)) return (place){EMU_LDS, address & UINT32_MAX, false};
   if ((address >> 32) == (EMU_PRIVATE_APERTURE >> 32)) return (place){EMU_SCRATCH, address & UINT32_MAX, false};
   return (place){EMU_GLOBAL, address, false};
@@ -380,7 +385,7 @@ static place place_of(emu_wave *w, const emu_instruction *i, const operands *o, 
       address = vector64(w, o->address, lane);
     }
     address += (uint64_t)i->offset;
-    return i->space == EMU_FLAT ? resolve_flat(address) : (place){EMU_GLOBAL, address, false};
+    return i->space == EMU_FLAT ? resolve_flat(w, address) : (place){EMU_GLOBAL, address, false};
   }
   }
 }

@@ -102,13 +102,16 @@ static void hold(emu_wave *w, const emu_instruction *i) {
 static void s_barrier(emu_wave *w, const emu_instruction *i) {
   emu_barrier *barrier = &w->group->barrier[0];
   emu_state *state = w->state;
+  bool arrived = false;
   if (!state->at_barrier) {
     state->at_barrier = true;
     state->barrier_phase[0] = barrier->phase;
     emu_barrier_arrive(w->group, barrier);
+    arrived = true;
   }
   if (barrier->phase == state->barrier_phase[0]) { /* not all are here: come back to this instruction */
     hold(w, i);
+    if (arrived) state->blocked = false; /* that was a step, even if the only one of this turn */
     return;
   }
   state->at_barrier = false;
@@ -251,7 +254,33 @@ static void s_round_mode(emu_wave *w, const emu_instruction *i) { w->mode = (w->
 static void s_denorm_mode(emu_wave *w, const emu_instruction *i) {
   w->mode = (w->mode & ~0xf0u) | (i->immediate & 0xf) << 4;
 }
-static void s_set_vgpr_msb(emu_wave *w, const emu_instruction *i) { w->msb = i->immediate & 0xff; }
+/* Two more bits for the register numbers of src0, src1, src2 and dst. */
+static void s_set_vgpr_msb(emu_wave *w, const emu_instruction *i) {
+  for (int n = 0; n < 4; ++n) w->row_offset[n] = (i->immediate >> (2 * n) & 3) << 8;
+}
+
+/* gfx9's register indexing: M0 holds the index (7:0) and which of src0, src1, src2, dst it is added to (15:12). */
+static void apply_index_mode(emu_wave *w) {
+  uint32_t m0 = w->s[EMU_S_M0];
+  for (int n = 0; n < 4; ++n) w->row_offset[n] = m0 >> (12 + n) & 1 ? m0 & 0xff : 0;
+}
+static void set_index_mode(emu_wave *w, uint32_t index, uint32_t enabled) {
+  w->s[EMU_S_M0] = (w->s[EMU_S_M0] & ~0xf0ffu) | (index & 0xff) | (enabled & 15) << 12;
+  apply_index_mode(w);
+}
+static void s_set_gpr_idx_on(emu_wave *w, const emu_instruction *i) {
+  set_index_mode(w, emu_scalar32(w, &i->operand[0]), i->immediate >> 8 & 15);
+}
+static void s_set_gpr_idx_off(emu_wave *w, const emu_instruction *i) {
+  (void)i;
+  memset(w->row_offset, 0, sizeof w->row_offset);
+}
+static void s_set_gpr_idx_mode(emu_wave *w, const emu_instruction *i) {
+  set_index_mode(w, w->s[EMU_S_M0], i->immediate & 15);
+}
+static void s_set_gpr_idx_idx(emu_wave *w, const emu_instruction *i) {
+  set_index_mode(w, emu_scalar32(w, &i->operand[0]), w->s[EMU_S_M0] >> 12 & 15);
+}
 
 static void s_sendmsg_return(emu_wave *w, const emu_instruction *i) {
   if (i->operand[0].count > 1) {
@@ -380,6 +409,10 @@ const emu_row emu_control_rows[] = {
     {"s_round_mode", s_round_mode, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
     {"s_denorm_mode", s_denorm_mode, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
     {"s_set_vgpr_msb", s_set_vgpr_msb, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
+    {"s_set_gpr_idx_on", s_set_gpr_idx_on, 0, EMU_NO_DESTINATION | EMU_INDEXES},
+    {"s_set_gpr_idx_off", s_set_gpr_idx_off, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
+    {"s_set_gpr_idx_mode", s_set_gpr_idx_mode, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
+    {"s_set_gpr_idx_idx", s_set_gpr_idx_idx, 0, EMU_NO_DESTINATION | EMU_INDEXES},
     {"s_sendmsg_rtn_b32", s_sendmsg_return, 1, 0},
     {"s_sendmsg_rtn_b64", s_sendmsg_return, 1, 0},
     {NULL, NULL, 0, 0},

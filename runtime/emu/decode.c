@@ -638,9 +638,11 @@ static void decode_line(emu_module *m, const char *line, uint64_t address, uint3
     memset(j, 0, sizeof *j);
     j->address = address;
     j->text = i->text;
-    fine = parse_instruction(m->target, second, word, j, problem, sizeof problem) && fine;
+    fine = fine && parse_instruction(m->target, second, word, j, problem, sizeof problem);
+    if (!fine) j->row = &emu_undefined_row;
   }
   if (!fine) {
+    i->dual = false;
     i->handler = emu_undefined;
     i->row = &emu_undefined_row;
     i->problem = keep_text(m, problem);
@@ -659,16 +661,17 @@ static void resolve_branches(emu_module *m) {
 
 /* Only the registers that the code names are held; s_set_vgpr_msb may reach all 1024. */
 static uint32_t rows_needed(const emu_module *m) {
-  uint32_t rows = 8;
+  uint32_t rows = 8, further = 0;
   for (size_t n = 0; n < m->code_count; ++n) {
     const emu_instruction *i = &m->code[n];
     if (strcmp(i->row->name, "s_set_vgpr_msb") == 0) return MSB_VECTOR_ROWS;
+    if (i->row->flags & EMU_INDEXES) further = 256;
     for (int k = 0; k < i->operand_count; ++k) {
       const emu_operand *o = &i->operand[k];
       if (o->kind == EMU_VECTOR && (uint32_t)o->index + o->count + 1 > rows) rows = (uint32_t)o->index + o->count + 1;
     }
   }
-  return rows;
+  return rows + further;
 }
 
 hd_status emu_module_decode(emu_module *m, diags *list) {

@@ -66,7 +66,7 @@ typedef enum emu_operand_kind {
 
 typedef struct emu_operand {
   uint8_t kind;
-  uint8_t bank;      /* which two bits of s_set_vgpr_msb extend it: 0 src0, 1 src1, 2 src2, 3 dst */
+  uint8_t bank;      /* which of emu_wave.row_offset counts for it: 0 src0, 1 src1, 2 src2, 3 dst */
   bool high;         /* true16: v0.h */
   bool half;         /* true16: v0.l or v0.h was written */
   bool wide;         /* literal of 64 bits */
@@ -142,7 +142,8 @@ enum { /* emu_row.flags */
   EMU_COMPARE = 64,    /* the destination is a lane mask; "v_cmpx" without one writes EXEC */
   EMU_YIELDS = 128,    /* the scheduler turns to another wave after it */
   EMU_BRANCH = 256,    /* `target` follows from the encoding's signed word offset */
-  EMU_TEXT_IGNORED = 512 /* everything the handler needs is in `immediate` */
+  EMU_TEXT_IGNORED = 512, /* everything the handler needs is in `immediate` */
+  EMU_INDEXES = 1024   /* registers named afterwards may lie up to 255 (512: any two high bits) further */
 };
 
 /* One instruction: the mnemonic without _e32, _e64, _dpp, _sdwa. `destinations`: leading operands that are
@@ -198,6 +199,7 @@ typedef struct emu_target {
   int lds_bytes;
   bool fnuz;        /* fp8 dialect of the unscaled conversions and matrix instructions */
   bool replicates_packed_scalar; /* gfx1250: packed f32 reads the low half of a scalar pair for both results */
+  bool global_scratch; /* gfx1250: scratch has global addresses, flat_scratch_base + lane << 52 */
   bool signed_address_offset;    /* gfx1250: the 32-bit offset beside a scalar base is signed */
   int compute_units;
   int64_t memory_bytes, l2_bytes;
@@ -212,7 +214,7 @@ struct emu_wave {
   int lanes;                /* 32 or 64 */
   uint32_t s[EMU_S_COUNT];
   uint32_t mode;            /* 1:0 round f32, 3:2 round f16/f64, 5:4 denormals f32, 7:6 f16/f64, 8 dx10 clamp, 9 ieee, 23 fp16_ovfl */
-  uint32_t msb;             /* s_set_vgpr_msb */
+  uint32_t row_offset[4];   /* added to the rows of src0, src1, src2, dst: s_set_vgpr_msb (gfx1250), s_set_gpr_idx (gfx9) */
   const emu_target *target;
   emu_group *group;
   uint32_t next;            /* index of the next instruction */
@@ -257,9 +259,9 @@ static inline uint64_t emu_exec(const emu_wave *w) {
   return w->lanes == 64 ? emu_pair(w, EMU_S_EXEC) : w->s[EMU_S_EXEC];
 }
 
-/* Row of `w->v` of a vector operand, s_set_vgpr_msb applied. */
+/* Row of `w->v` of a vector operand, s_set_vgpr_msb or s_set_gpr_idx applied. */
 static inline uint32_t emu_row_of(const emu_wave *w, const emu_operand *o) {
-  return o->index + ((w->msb >> (2 * o->bank) & 3u) << 8);
+  return o->index + w->row_offset[o->bank];
 }
 /* [register][lane] of a vector operand, for matrix and memory instructions. */
 static inline uint32_t (*emu_registers(emu_wave *w, const emu_operand *o))[EMU_LANES] {

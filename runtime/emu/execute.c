@@ -199,10 +199,11 @@ static void start_wave(emu_wave *w) {
     w->v[0][lane] = id % block[0] | id / block[0] % block[1] << 10 | id / (block[0] * block[1]) << 20;
   }
   emu_set_pair(w, EMU_S_EXEC, exec);
+  emu_set_pair(w, EMU_S_FLAT_SCRATCH, EMU_PRIVATE_APERTURE);
   set_user_scalars(w);
   set_workgroup_id(w);
   w->mode = initial_mode(w->target, d->rsrc1);
-  w->msb = 0;
+  memset(w->row_offset, 0, sizeof w->row_offset);
   w->next = launch->module->index_of[(d->entry - launch->module->code_start) / 4];
   w->ended = w->faulted = w->yielded = false;
   w->executed = 0;
@@ -240,10 +241,11 @@ static void run_group(worker *self, uint64_t number) {
     for (int n = 0; n < group->wave_count; ++n) {
       emu_wave *w = &self->waves[n];
       if (w->ended) continue;
+      uint64_t before = w->executed;
       w->state->blocked = false;
       run_wave(w);
-      if (!w->state->blocked) progress = true;
-      /* A blocked wave executed its wait only; another that ran may have released it. */
+      /* A wave without progress executed nothing but the wait that still holds it. */
+      if (!w->state->blocked || w->executed - before > 1) progress = true;
     }
     if (!progress && group->live > 0) {
       report_stuck(group);

@@ -131,6 +131,22 @@ static void v_permlane64_b32(emu_wave *w, const emu_instruction *i) {
   emu_result(w, i, EMU_B32, r.lane);
 }
 
+/* Register indexing through M0 (gfx10 and later). */
+static bool index_in_range(emu_wave *w, const emu_instruction *i, uint32_t row) {
+  if (row < w->vector_rows) return true;
+  emu_fault(w, i, -1, "register v%u, indexed through M0, is out of range", row);
+  return false;
+}
+static void v_movrels_b32(emu_wave *w, const emu_instruction *i) {
+  uint32_t row = emu_row_of(w, &i->operand[1]) + w->s[EMU_S_M0];
+  if (index_in_range(w, i, row)) emu_result(w, i, EMU_B32, w->v[row]);
+}
+static void v_movreld_b32(emu_wave *w, const emu_instruction *i) {
+  emu_block x;
+  uint32_t row = emu_row_of(w, &i->operand[0]) + w->s[EMU_S_M0];
+  if (index_in_range(w, i, row)) emu_write_row(w, row, emu_exec(w), emu_source(w, i, 0, EMU_B32, &x).lo);
+}
+
 const emu_row emu_lane_rows[] = {
     {"v_readlane_b32", v_readlane_b32, 1, 0},
     {"v_readfirstlane_b32", v_readfirstlane_b32, 1, 0},
@@ -146,5 +162,7 @@ const emu_row emu_lane_rows[] = {
     {"v_permlane16_var_b32", v_permlane16_var_b32, 1, 0},
     {"v_permlanex16_var_b32", v_permlanex16_var_b32, 1, 0},
     {"v_permlane64_b32", v_permlane64_b32, 1, 0},
+    {"v_movrels_b32", v_movrels_b32, 1, EMU_INDEXES},
+    {"v_movreld_b32", v_movreld_b32, 1, EMU_INDEXES},
     {NULL, NULL, 0, 0},
 };

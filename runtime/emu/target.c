@@ -13,7 +13,7 @@ static const emu_target targets[] = {
     {.name = "gfx1201", .machine = 0x4e, .generation = 12, .wave = 32, .lds_bytes = 64 * 1024, .compute_units = 64,
      .memory_bytes = 16 * GIB, .l2_bytes = 64 * MIB, .product = "RX 9070 XT"},
     {.name = "gfx1250", .machine = 0x49, .generation = 12, .wave = 32, .lds_bytes = 320 * 1024,
-     .replicates_packed_scalar = true, .signed_address_offset = true, .compute_units = 256, .memory_bytes = 432 * GIB,
+     .replicates_packed_scalar = true, .signed_address_offset = true, .global_scratch = true, .compute_units = 256, .memory_bytes = 432 * GIB,
      .l2_bytes = 256 * MIB, .product = "MI455X"},
 };
 

@@ -1,0 +1,247 @@
+"""Rows of conversions."""
+
+import math
+
+from vectors_base import *
+
+
+def to_int(fmt, low, high, kind=math.trunc):
+    def f(a):
+        x = to_float(fmt, a)
+        if math.isnan(x):
+            return 0
+        if math.isinf(x):
+            return (high if x > 0 else low) & M32
+        return max(low, min(high, kind(fmt.value(a)))) & M32
+    return f
+
+
+EDGES = [bits32(x) for x in (0.0, -0.5, 1.5, -1.5, 2.5, 2147483520.0, 2147483648.0, -2147483648.0, 4294967040.0, 4294967296.0, 1e20, -1e20,
+                             65535.5, -32768.5)] + [0x7FC00000, 0xFF800000]
+I32, U32 = (-(1 << 31), (1 << 31) - 1), (0, M32)
+
+
+def f32_to(names, f):
+    simple(names, 1, 32, POOL32, f, inputs=[EDGES])
+
+
+f32_to("v_cvt_i32_f32", to_int(F32, *I32))
+f32_to("v_cvt_u32_f32", to_int(F32, *U32))
+f32_to("v_cvt_flr_i32_f32 v_cvt_floor_i32_f32", to_int(F32, *I32, math.floor))
+f32_to("v_cvt_rpi_i32_f32 v_cvt_nearest_i32_f32", to_int(F32, *I32, lambda v: math.floor(v + Fraction(1, 2))))
+BIG = [0, 1, M32, 0x80000000, 0x7FFFFFFF, 0x01000001, 0x01000003, 0xFFFFFF7F, 0xFFFFFF80, 0x7FFFFFBF, 0x7FFFFFC0, 100, 0xFF, 0x12345678,
+       0x80000001, 0x00FFFFFF]
+simple("v_cvt_f32_i32", 1, 32, INTS, lambda a: F32.encode(s32(a)), inputs=[BIG])
+simple("v_cvt_f32_u32", 1, 32, INTS, lambda a: F32.encode(a), inputs=[BIG])
+for n in range(4):
+    simple(f"v_cvt_f32_ubyte{n}", 1, 32, INTS, lambda a, n=n: F32.encode(a >> 8 * n & 255))
+simple("v_cvt_off_f32_i4", 1, 32, INTS, lambda a: F32.encode(Fraction((a & 15) - (16 if a & 8 else 0), 16)), inputs=[list(range(16))])
+simple("v_cvt_i32_i16", 1, 32, INTS, lambda a: s16(a) & M32)
+simple("v_cvt_u32_u16", 1, 32, INTS, lambda a: a & 0xFFFF)
+
+# f16: midpoints, neighbours, both ends
+TO16 = [bits32(x) for x in (0.0, -0.0, 1.0, 65504.0, 65519.996, 65520.0, -70000.0, 2.0 ** -24, 2.0 ** -25, 2.0 ** -25 * 1.5, 6.1e-5,
+                            1.00048828125, 1.00146484375, 0.1)] + [0x7FC00000, 0xFF800000]
+
+
+def narrow(fmt, a, **how):
+    if F32.is_nan(a):
+        return "nan"
+    if F32.is_inf(a):
+        return (fmt.top() + 1) | (fmt.sign if a & F32.sign else 0)
+    return fmt.encode(F32.value(a), bool(a & F32.sign), **how)
+
+
+row("v_cvt_f16_f32", "v_cvt_f16_f32 v10, v0", {"v0": TO16}, {"v10": [("low", "nan16" if (v := narrow(F16, a)) == "nan" else v) for a in TO16]})
+for mode, n in (("up", 1), ("down", 2), ("zero", 3)):
+    row("v_cvt_f16_f32", "v_cvt_f16_f32 v10, v0", {"v0": TO16, "mode": 0xF0 | n << 2},
+        {"v10": [("low", "nan16" if (v := narrow(F16, a, mode=mode)) == "nan" else v) for a in TO16]})
+row("v_cvt_f16_f32", "v_cvt_f16_f32 v10, v0", {"v0": TO16, "mode": 0x8000F0},
+    {"v10": [("low", "nan16" if (v := narrow(F16, a, saturate=True)) == "nan" else v) for a in TO16]})
+simple("v_cvt_f32_f16", 1, 32, POOL16, lambda a: from_float(F32, to_float(F16, a & 0xFFFF)), inputs=[[v | 0xABCD0000 for v in POOL16[:16]]])
+simple("v_cvt_f32_bf16", 1, 32, POOLB, lambda a: "nan" if BF16.is_nan(a & 0xFFFF) else (a & 0xFFFF) << 16, inputs=[[v | 0xABCD0000 for v in POOLB]])
+
+
+def to16(names, f, inputs=None):
+    for name in names.split():
+        a = inputs or draw(name, POOL16, 1, 16)[0]
+        row(name, f"{name} v10, v0", {"v0": a}, {"v10": [("low", f(v) & 0xFFFF) for v in a]})
+
+
+to16("v_cvt_i16_f16", to_int(F16, -0x8000, 0x7FFF))
+to16("v_cvt_u16_f16", to_int(F16, 0, 0xFFFF))
+
+
+def normal(fmt, signed):
+    def f(a):
+        x = to_float(fmt, a)
+        if math.isnan(x):
+            return 0
+        v = Fraction(max(-1.0 if signed else 0.0, min(1.0, x)))
+        return round(v * (32767 if signed else 65535)) & 0xFFFF
+    return f
+
+
+UNIT16 = [0, 0x3C00, 0xBC00, 0x3800, 0xB400, 0x2E66, 0x7C00, 0xFC00, 0x7E00, 0x3BFF, 0x0001, 0x8001, 0x4000, 0xC500, 0x34CD, 0x3A00]
+to16("v_cvt_norm_i16_f16", normal(F16, True), UNIT16)
+to16("v_cvt_norm_u16_f16", normal(F16, False), UNIT16)
+W = [v & 0xFFFF for v in BIG]
+row("v_cvt_f16_i16", "v_cvt_f16_i16 v10, v0", {"v0": W}, {"v10": [("low", F16.encode(s16(v))) for v in W]})
+row("v_cvt_f16_u16", "v_cvt_f16_u16 v10, v0", {"v0": W}, {"v10": [("low", F16.encode(v)) for v in W]})
+
+
+def pair(tag, low, high):
+    t = lambda v: v if v == "nan" else format(v, "x")
+    return f"{tag}:{t(low)}:{t(high)}" if "nan" in (low, high) else low | high << 16
+
+
+def pack(names, f, tag, a, b, asm=None, targets=TARGETS, extra=None):
+    for name in names.split():
+        row(name, asm or f"{name} v10, v0, v1", {"v0": a, "v1": b, **(extra or {})}, {"v10": [pair(tag, f(x), f(y)) for x, y in zip(a, b)]}, targets)
+
+
+OTHER = TO16[5:] + TO16[:5]
+pack("v_cvt_pk_f16_f32", lambda a: narrow(F16, a), "pair16", TO16, OTHER)
+pack("v_cvt_pkrtz_f16_f32 v_cvt_pk_rtz_f16_f32", lambda a: narrow(F16, a, mode="zero"), "pair16", TO16, OTHER)
+TOB = [0x3F800000, 0x3F808000, 0x3F818000, 0x3F808001, 0x3F807FFF, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x00000001, 0x00008000,
+       0x80018000, 0xBF80C000, 0x477FFFFF, 0, 0x80000000]
+pack("v_cvt_pk_bf16_f32", lambda a: narrow(BF16, a), "pairb16", TOB, TOB[3:] + TOB[:3])
+UNIT = [bits32(x) for x in (0.0, 1.0, -1.0, 0.5, -0.25, 0.1, 2.0, -3.0, 0.999999, 1e-6, 1 / 65535, 0.3, -0.7, 0.00001)] + [0x7FC00000, 0x7F800000]
+pack("v_cvt_pknorm_i16_f32 v_cvt_pk_norm_i16_f32", normal(F32, True), "", UNIT, UNIT[5:] + UNIT[:5])
+pack("v_cvt_pknorm_u16_f32 v_cvt_pk_norm_u16_f32", normal(F32, False), "", UNIT, UNIT[5:] + UNIT[:5])
+pack("v_cvt_pknorm_i16_f16 v_cvt_pk_norm_i16_f16", normal(F16, True), "", UNIT16, UNIT16[5:] + UNIT16[:5])
+pack("v_cvt_pknorm_u16_f16 v_cvt_pk_norm_u16_f16", normal(F16, False), "", UNIT16, UNIT16[5:] + UNIT16[:5])
+pack("v_cvt_pk_i16_f32", lambda a: to_int(F32, -0x8000, 0x7FFF)(a) & 0xFFFF, "", EDGES, EDGES[3:] + EDGES[:3])
+pack("v_cvt_pk_u16_f32", to_int(F32, 0, 0xFFFF), "", EDGES, EDGES[3:] + EDGES[:3])
+pack("v_cvt_pk_i16_i32", lambda a: max(-0x8000, min(0x7FFF, s32(a))) & 0xFFFF, "", BIG, BIG[3:] + BIG[:3])
+pack("v_cvt_pk_u16_u32", lambda a: min(0xFFFF, a), "", BIG, BIG[3:] + BIG[:3])
+BYTE = [n % 4 for n in range(LANES)]
+row("v_cvt_pk_u8_f32", "v_cvt_pk_u8_f32 v10, v0, v1, v2", {"v0": EDGES, "v1": BYTE, "v2": [0x11223344] * LANES},
+    {"v10": [0x11223344 & ~(255 << 8 * b) | to_int(F32, 0, 255)(a) << 8 * b for a, b in zip(EDGES, BYTE)]})
+
+# f64
+D = [struct.unpack("<Q", struct.pack("<d", x))[0] for x in (0.0, -1.5, 2.5, 1e300, -1e300, 2147483647.5, 4294967295.5, -0.9, 1e-310, 0.1,
+                                                          3.4028235677973366e38, 1.0000000596046448, -2147483648.9, 1e-46)] + [
+    0x7FF8000000000000, 0xFFF0000000000000]
+row("v_cvt_f32_f64", "v_cvt_f32_f64 v10, v[0:1]", wide(0, D),
+    {"v10": ["nan" if F64.is_nan(a) else (0xFF800000 if a >> 63 else 0x7F800000) if F64.is_inf(a) else F32.encode(F64.value(a), bool(a >> 63)) for a in D]})
+row("v_cvt_i32_f64", "v_cvt_i32_f64 v10, v[0:1]", wide(0, D), {"v10": [to_int(F64, *I32)(a) for a in D]})
+row("v_cvt_u32_f64", "v_cvt_u32_f64 v10, v[0:1]", wide(0, D), {"v10": [to_int(F64, *U32)(a) for a in D]})
+row("v_cvt_f64_i32", "v_cvt_f64_i32 v[10:11], v0", {"v0": BIG}, wide_result(10, [F64.encode(s32(a)) for a in BIG]))
+row("v_cvt_f64_u32", "v_cvt_f64_u32 v[10:11], v0", {"v0": BIG}, wide_result(10, [F64.encode(a) for a in BIG]))
+P = POOL32[:16]
+row("v_cvt_f64_f32", "v_cvt_f64_f32 v[10:11], v0", {"v0": P}, wide_result(10, [from_float(F64, to_float(F32, a)) for a in P]))
+
+# ---- 8-bit floats: every code appears below (16 lanes x 4 bytes, over several rows) -------------------------------------------------------
+DIALECT = {"gfx942": {"fp8": FP8Z, "bf8": BF8Z}}
+
+
+def per_dialect(add):
+    """`add(targets, {"fp8": …, "bf8": …})` once for FNUZ and once for OCP."""
+    add(["gfx942"], {"fp8": FP8Z, "bf8": BF8Z})
+    add(TARGETS[1:], {"fp8": FP8, "bf8": BF8})
+
+
+def rows_8(targets, formats):
+    for t, fmt in formats.items():
+        widen = lambda c, fmt=fmt: from_float(F32, to_float(fmt, c))
+        half = lambda c, fmt=fmt: from_float(F16, to_float(fmt, c))
+        for quarter in range(4):
+            codes = [quarter * 64 + 4 * n for n in range(LANES)]
+            words = [c | (c + 1) << 8 | (c + 2) << 16 | (c + 3) << 24 for c in codes]
+            inputs = {"v0": words}
+            at = lambda byte: [widen(c + byte) for c in codes]
+            row(f"v_cvt_f32_{t}", f"v_cvt_f32_{t} v10, v0", inputs, {"v10": at(0)}, targets)
+            for byte in (1, 2, 3):
+                row(f"v_cvt_f32_{t}", f"v_cvt_f32_{t}_sdwa v10, v0 src0_sel:BYTE_{byte}", inputs, {"v10": at(byte)}, [x for x in targets if x in GFX9])
+                row(f"v_cvt_f32_{t}", f"v_cvt_f32_{t} v10, v0 byte_sel:{byte}", inputs, {"v10": at(byte)}, [x for x in targets if x in GFX12])
+            row(f"v_cvt_pk_f32_{t}", f"v_cvt_pk_f32_{t} v[10:11], v0", inputs, {"v10": at(0), "v11": at(1)}, targets)
+            row(f"v_cvt_pk_f32_{t}", f"v_cvt_pk_f32_{t}_sdwa v[10:11], v0 src0_sel:WORD_1", inputs, {"v10": at(2), "v11": at(3)},
+                [x for x in targets if x in GFX9])
+            row(f"v_cvt_pk_f32_{t}", f"v_cvt_pk_f32_{t} v[10:11], v0 op_sel:[1,0]", inputs, {"v10": at(2), "v11": at(3)},
+                [x for x in targets if x in GFX12])
+            if "gfx1250" in targets:
+                row(f"v_cvt_f16_{t}", f"v_cvt_f16_{t} v10, v0 byte_sel:2", inputs,
+                    {"v10": [("low", "nan16" if (v := half(c + 2)) == "nan" else v) for c in codes]}, ["gfx1250"])
+                row(f"v_cvt_pk_f16_{t}", f"v_cvt_pk_f16_{t} v10, v0", inputs, {"v10": [pair("pair16", half(c), half(c + 1)) for c in codes]}, ["gfx1250"])
+
+
+per_dialect(rows_8)
+
+TO8 = [bits32(x) for x in (0.0, -0.0, 1.0, -1.0625, 1.1875, 448.0, 464.0, 465.0, -1e4, 240.0, 248.0, 249.0, 57344.0, 61440.0, -65000.0,
+                           2.0 ** -10, 2.0 ** -10 * 1.0001, 2.0 ** -9, -2.0 ** -17, 2.0 ** -17 * 1.5, 2.0 ** -18, 3e-3, 0.017, 100.3)] + [
+    0x7F800000, 0xFF800000, 0x7FC00000, 1, bits32(247.9), bits32(-17.5), bits32(0.33), bits32(5e-6)]
+
+
+def narrow8(fmt, a, saturate):
+    if F32.is_nan(a):
+        return nan8(fmt, a)
+    sign = fmt.sign if a & F32.sign else 0
+    if F32.is_inf(a):
+        return fmt.top() | sign if saturate else ((fmt.top() + 1) | sign if fmt.kind == "ieee" else nan8(fmt, a))
+    v = fmt.encode(F32.value(a), bool(a & F32.sign), saturate=saturate)
+    return nan8(fmt, a) if v == "nan" else v
+
+
+def nan8(fmt, a):
+    if fmt.kind == "fnuz":
+        return 0x80
+    return 0x7F | (0x80 if a & F32.sign else 0)
+
+
+def rows_to_8(targets, formats):
+    for t, fmt in formats.items():
+        for saturate in (False, True):
+            mode = {"mode": 0x8000F0 if saturate else 0xF0}
+            for part in (TO8[:16], TO8[16:]):
+                other = part[7:] + part[:7]
+                codes = [narrow8(fmt, a, saturate) | narrow8(fmt, b, saturate) << 8 for a, b in zip(part, other)]
+                inputs = {"v0": part, "v1": other, "v10": [0xA5A5B6B6] * LANES, **mode}
+                row(f"v_cvt_pk_{t}_f32", f"v_cvt_pk_{t}_f32 v10, v0, v1", inputs, {"v10": [0xA5A50000 | c for c in codes]}, targets)
+                row(f"v_cvt_pk_{t}_f32", f"v_cvt_pk_{t}_f32 v10, v0, v1 op_sel:[0,0,1]", inputs, {"v10": [0xB6B6 | c << 16 for c in codes]}, targets)
+        # stochastic: the random number's top bits are added below the kept mantissa
+        value, rand = [bits32(x) for x in (1.0, 1.03125, 1.0625, -1.09, 2.5, 3.3, -100.0, 0.07)] * 2, [0, 0x80000000, 0xFFFFFFFF, 0x40000000] * 4
+
+        def stochastic(a, r, fmt=fmt):
+            v = abs(F32.value(a))
+            e = 0
+            while Fraction(2) ** (e + 1) <= v:
+                e += 1
+            while Fraction(2) ** e > v:
+                e -= 1
+            step = Fraction(2) ** (max(e, 1 - fmt.bias) - fmt.m)
+            drop = 23 - fmt.m
+            return fmt.encode(v + step * Fraction(r >> 32 - drop, 1 << drop), mode="zero") | (fmt.sign if a & F32.sign else 0)
+        codes = [stochastic(a, r) for a, r in zip(value, rand)]
+        inputs = {"v0": value, "v1": rand, "v10": [0xA5B6C7D8] * LANES}
+        row(f"v_cvt_sr_{t}_f32", f"v_cvt_sr_{t}_f32 v10, v0, v1", inputs, {"v10": [0xA5B6C700 | c for c in codes]}, targets)
+        row(f"v_cvt_sr_{t}_f32", f"v_cvt_sr_{t}_f32 v10, v0, v1 op_sel:[0,0,0,1]", inputs, {"v10": [0xA500C7D8 | c << 16 for c in codes]},
+            [x for x in targets if x in GFX9])
+        row(f"v_cvt_sr_{t}_f32", f"v_cvt_sr_{t}_f32 v10, v0, v1 byte_sel:3", inputs, {"v10": [0x00B6C7D8 | c << 24 for c in codes]},
+            [x for x in targets if x in GFX12])
+        if "gfx1250" in targets:
+            halves = [F16.encode(F32.value(a), bool(a & F32.sign)) for a in value]
+            again = [stochastic(from_float(F32, to_float(F16, h)), r) for h, r in zip(halves, rand)]
+            row(f"v_cvt_sr_{t}_f16", f"v_cvt_sr_{t}_f16 v10, v0, v1 byte_sel:1", {**inputs, "v0": halves}, {"v10": [0xA5B600D8 | c << 8 for c in again]},
+                ["gfx1250"])
+            lo, hi = POOL16[:16], POOL16[2:] + POOL16[:0]
+            enc = lambda h, fmt=fmt: nan8(fmt, 0x80000000 if h & 0x8000 else 0) if F16.is_nan(h) else narrow8(fmt, from_float(F32, to_float(F16, h)), False)
+            row(f"v_cvt_pk_{t}_f16", f"v_cvt_pk_{t}_f16 v10, v0", {"v0": [x | y << 16 for x, y in zip(lo, hi)], "v10": [0xA5A50000] * LANES},
+                {"v10": [0xA5A50000 | enc(x) | enc(y) << 8 for x, y in zip(lo, hi)]}, ["gfx1250"])
+
+
+per_dialect(rows_to_8)
+
+# stochastic rounding to 16 bits
+value, rand = [bits32(x) for x in (1.0, 1.0003, 1.0001, -1.09, 2.5, 3.3, -100.0, 0.07)] * 2, [0, 0x80000000, 0xFFFFFFFF, 0x40000000] * 4
+for t, fmt in (("f16", F16), ("bf16", BF16)):
+    def stochastic16(a, r, fmt=fmt):
+        v = abs(F32.value(a))
+        e = int(math.floor(math.log2(v)))
+        drop = 23 - fmt.m
+        return fmt.encode(v + Fraction(2) ** (e - fmt.m) * Fraction(r >> 32 - drop, 1 << drop), mode="zero") | (fmt.sign if a & F32.sign else 0)
+    row(f"v_cvt_sr_{t}_f32", f"v_cvt_sr_{t}_f32 v10, v0, v1", {"v0": value, "v1": rand, "v10": [0xA5A50000] * LANES},
+        {"v10": [0xA5A50000 | stochastic16(a, r) for a, r in zip(value, rand)]})
+    turned = [r << 16 & M32 | r >> 16 for r in rand]
+    row(f"v_cvt_sr_pk_{t}_f32", f"v_cvt_sr_pk_{t}_f32 v10, v0, v1, v2", {"v0": value, "v1": value[1:] + value[:1], "v2": rand},
+        {"v10": [stochastic16(a, r) | stochastic16(b, q) << 16 for a, b, r, q in zip(value, value[1:] + value[:1], rand, turned)]})
