@@ -133,6 +133,30 @@ static void plan_tokens(const contract *c, decode_plan *p, int list) {
   if (p->query_in_lds) p->registers -= p->blocks * op->columns_per_lane * q_fragments * p->k_list * operand_words / 4;
 }
 
+/* What the template's SHARED arrays take: outputs and three numbers a row and column of every wave, and the query. */
+static int lds_bytes(const decode_plan *p, int waves) {
+  const matrix_op *op = p->op;
+  int outputs = p->blocks * p->value_tiles * op->columns_per_lane * op->row_run * p->target->wave * 4;
+  int rows = p->blocks * op->columns_per_lane * op->rows * 3 * 4;
+  int fragment = op->elements * dtype_bytes(op->operand) * op->columns_per_lane;
+  int fragments = p->blocks * (p->folded ? 1 : p->q_parts) * (p->k_list / op->elements);
+  return waves * (outputs + rows) + (p->query_in_lds ? fragments * fragment * p->target->wave : 0);
+}
+
+/* A CUDA kernel declares at most 48 KB of static shared memory, whatever the SM has. */
+static int lds_limit(const target *t) { return t->family == FAMILY_CUDA ? 48 * 1024 : t->lds_bytes; }
+
+/* The waves asked for, or the most up to 4 that fit the LDS. False when those asked for do not fit. */
+static bool plan_waves(const variant *v, decode_plan *p, diags *diags) {
+  p->waves = v->waves ? v->waves : 4;
+  while (!v->waves && p->waves > 1 && lds_bytes(p, p->waves) > lds_limit(p->target)) p->waves /= 2;
+  p->lds_bytes = lds_bytes(p, p->waves);
+  if (p->lds_bytes <= lds_limit(p->target)) return true;
+  diags_errorf(diags, "decline.waves", "tune.waves", "%d waves need %d bytes of LDS: %s has %d", p->waves, p->lds_bytes,
+               p->target->name, lds_limit(p->target));
+  return false;
+}
+
 static void check_shape(const contract *c, decode_plan *p, diags *diags) {
   const matrix_op *op = p->op;
   int qk_step = op->groups * op->elements, v_step = op->rows;
@@ -151,7 +175,7 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   decode_plan p = {.target = t};
   p.op = find_op(t, c->kv.k_dtype, &p.widen);
   if (p.op) check_shape(c, &p, diags);
-  if (v->waves && (v->waves > 16 || (v->waves & (v->waves - 1))))
+  if (v->waves && (v->waves < 1 || v->waves > 16 || (v->waves & (v->waves - 1))))
     decline_number(diags, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
   if (diags_errors(diags) > before || !p.op) return HD_DECLINED;
 
@@ -172,7 +196,7 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   int least = largest(op->elements, op->row_run);
   plan_tokens(c, &p, largest(least, 16 / dtype_bytes(c->kv.v_dtype)));
   while (p.registers > t->vgprs && p.list > least) plan_tokens(c, &p, p.list / 2);
-  p.waves = v->waves ? v->waves : 4;
+  if (!plan_waves(v, &p, diags)) return HD_DECLINED;
   *out_plan = p;
   return HD_OK;
 }

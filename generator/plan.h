@@ -29,6 +29,7 @@ typedef struct decode_plan {
   bool early_loads;      /* the first tile is requested before the query is prepared, the next K before the softmax */
   bool query_in_lds;     /* the query is read from LDS for each tile, to save registers */
   int waves;
+  int lds_bytes;         /* LDS of a workgroup: the query where it lies there, and where the waves meet */
   int registers;         /* estimate of vector registers */
   int q_top, p_shift;    /* exponents: a q row's largest element, and the largest weight */
 } decode_plan;
