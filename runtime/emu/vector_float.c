@@ -376,7 +376,8 @@ static void v_frexp_exp_i32_f64(emu_wave *w, const emu_instruction *i) {
 }
 
 EMU_INLINE int exponent_field_f64(uint32_t high) { return (int)(high >> 20 & 0x7ff); }
-EMU_INLINE bool is_denormal_f64(double value) { return fabs(value) < 0x1p-1022 && value != 0; }
+/* Of a reciprocal or quotient of finite numbers: one that the host rounds to 0 is below the normal range, too. */
+EMU_INLINE bool is_denormal_f64(double value) { return fabs(value) < 0x1p-1022; }
 
 static void v_div_scale_f64(emu_wave *w, const emu_instruction *i) {
   block_pair x, y, z, r;
@@ -390,6 +391,8 @@ static void v_div_scale_f64(emu_wave *w, const emu_instruction *i) {
     bool scale_back = false;
     if (numerator == 0 || denominator == 0) {
       result = NAN;
+    } else if (isinf(denominator)) {
+      /* v_div_fixup gives the result; nothing to scale */
     } else if (gap >= 768) {
       scale_back = true;
       if (is_denominator) result = ldexp(value, 128);

@@ -88,11 +88,6 @@ static void v_mov_b32(emu_wave *w, const emu_instruction *i) {
   emu_result(w, i, EMU_B32, source_b32(w, i, 0, &x));
 }
 
-static void v_mov_b16(emu_wave *w, const emu_instruction *i) {
-  emu_block x;
-  emu_result(w, i, EMU_B16, source_b16(w, i, 0, &x));
-}
-
 static void v_mov_b64(emu_wave *w, const emu_instruction *i) {
   block_pair x, r;
   emu_lanes p = source_64(w, i, 0, EMU_B64, &x);
@@ -109,19 +104,6 @@ static void v_swap_b32(emu_wave *w, const emu_instruction *i) {
     uint32_t mask = 0u - (uint32_t)(exec >> lane & 1), difference = (a[lane] ^ b[lane]) & mask;
     a[lane] ^= difference;
     b[lane] ^= difference;
-  }
-}
-
-static void v_swap_b16(emu_wave *w, const emu_instruction *i) {
-  const emu_operand *from = &i->operand[0], *to = &i->operand[1];
-  uint32_t *a = emu_registers(w, from)[0], *b = emu_registers(w, to)[0];
-  unsigned shift_a = from->high ? 16 : 0, shift_b = to->high ? 16 : 0;
-  uint64_t exec = emu_exec(w);
-  LANES {
-    if (!(exec >> lane & 1)) continue;
-    uint32_t difference = (a[lane] >> shift_a ^ b[lane] >> shift_b) & 0xffff;
-    a[lane] ^= difference << shift_a;
-    b[lane] ^= difference << shift_b;
   }
 }
 
@@ -466,11 +448,9 @@ B32_1(v_sat_pk_u8_i16, saturate_byte(sign16(a), 0, 255) | saturate_byte(sign16(a
 
 const emu_row emu_vector_integer_rows[] = {
     ROW(v_mov_b32),
-    ROW(v_mov_b16),
     ROW(v_mov_b64),
     {"v_nop", v_nop, 0, EMU_NO_DESTINATION},
     {"v_swap_b32", v_swap_b32, 2, 0},
-    {"v_swap_b16", v_swap_b16, 2, 0},
     ROW(v_movreld_b32),
     ROW(v_movrels_b32),
     ROW(v_movrelsd_b32),

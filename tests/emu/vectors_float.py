@@ -637,7 +637,7 @@ for t, fmt, pool in (("f16", F16, PLAIN16), ("bf16", BF16, PLAINB)):
     row(f"v_dot2c_f32_{t}", f"v_dot2c_f32_{t} v10, v0, v1", {**inputs, "v10": c}, {"v10": want})
     c16 = draw("dot2h" + t, pool, 1, 10)[0]
     row(f"v_dot2_{t}_{t}", f"v_dot2_{t}_{t} v10, v0, v1, v2", {**inputs, "v2": c16},
-        {"v10": [("low", fmt.encode(v(n) + fmt.value(c16[n]))) for n in range(LANES)]})
+        {"v10": [("low", ("ulp", fmt.encode(v(n) + fmt.value(c16[n])))) for n in range(LANES)]})
 for ta, fa in (("fp8", FP8), ("bf8", BF8)):
     for tb, fb in (("fp8", FP8), ("bf8", BF8)):
         a, b = draw("dot4" + ta + tb, [0x38383838, 0xB8304050], 2, 32)
@@ -652,11 +652,13 @@ for t, fmt, pool, suffix in (("f16", F16, PLAIN16, ""), ("bf16", BF16, PLAINB, "
     lo, hi = draw("mix" + t, pool, 1, 10)[0], draw("mixh" + t, pool, 1, 10)[0]
     x, y = [PLAIN32[(3 * n) % 8] for n in range(LANES)], [PLAIN32[(5 * n + 1) % 8] for n in range(LANES)]
     inputs = {"v0": [p | q << 16 for p, q in zip(lo, hi)], "v1": x, "v2": y}
+    zero = lambda p, q, r: math.copysign(1, to_float(fmt, p) * to_float(F32, q) - to_float(F32, r)) < 0  # sign of a zero result
     full = [fmt.value(p) * F32.value(q) + F32.value(r) for p, q, r in zip(hi, x, y)]
     less = [fmt.value(p) * F32.value(q) - F32.value(r) for p, q, r in zip(lo, x, y)]
     row(f"v_fma_mix_f32{suffix}", f"v_fma_mix_f32{suffix} v10, v0, v1, v2 op_sel:[1,0,0] op_sel_hi:[1,0,0]", inputs,
         {"v10": [F32.encode(v) for v in full]})
-    row(f"v_fma_mix_f32{suffix}", f"v_fma_mix_f32{suffix} v10, v0, v1, -v2 op_sel_hi:[1,0,0]", inputs, {"v10": [F32.encode(v) for v in less]})
+    row(f"v_fma_mix_f32{suffix}", f"v_fma_mix_f32{suffix} v10, v0, v1, -v2 op_sel_hi:[1,0,0]", inputs,
+        {"v10": [F32.encode(v, zero(p, q, r)) for v, p, q, r in zip(less, lo, x, y)]})
     old = [0x11112222] * LANES
     mix = f"_{t}"
     row(f"v_fma_mixlo{mix}", f"v_fma_mixlo{mix} v10, v0, v1, v2 op_sel:[1,0,0] op_sel_hi:[1,0,0]", {**inputs, "v10": old},
