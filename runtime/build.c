@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* What is known of a job while it is built. Jobs of the same key are one piece of work: the first of them is
  * its leader. */
@@ -61,8 +62,8 @@ static void prepare(cache *c, compiler_kind kind, work *w) {
   const build_job *job = w->job;
   build_result *r = w->result;
   text key;
-  /* The target settles what fp8_e4m3 means: a spec that names its dialect and one that leaves it open share a code
-   * object, and so do `build` and a launch. */
+  /* The target settles what fp8_e4m3 means: a spec that names its dialect and one that leaves it open share a
+   * code object, and so do `build` and a launch. */
   contract resolved = contract_resolve(job->contract, job->target->fp8);
   hd_status status = emit_operation(&resolved, job->operation, &job->variant, job->target,
                                     templates_embedded(), &w->emission, &r->diags);
@@ -220,19 +221,27 @@ static void follow(cache *c, work *w, const work *leader) {
   finish_with(w, leader->result->status);
 }
 
+static double seconds_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 static void build_misses(cache *c, work *all, int count, int jobs_at_once, const compile_limits *limits) {
   work **leaders = calloc((size_t)count, sizeof *leaders), **group = calloc((size_t)count, sizeof *group);
   int leader_count = 0;
   if (leaders != NULL && group != NULL) leader_count = find_leaders(all, count, leaders);
-  /* First what nobody else compiles; then what others have finished or given up meanwhile. */
-  double patience = limits != NULL && limits->seconds > 0 ? limits->seconds : 60;
-  for (int round = 0; round < 2; round++) {
-    for (int i = 0; i < leader_count; i++) {
-      if (leaders[i]->state == (round == 0 ? WORK_OPEN : WORK_WAIT))
-        claim(c, leaders[i], round == 0 ? 0 : patience);
-    }
-    compile_claimed(c, leaders, leader_count, group, jobs_at_once, limits);
+  /* First what nobody else compiles; then what others have finished or given up meanwhile. One patience for
+   * all of it, so that a hung process costs its time-out once. */
+  for (int i = 0; i < leader_count; i++)
+    claim(c, leaders[i], 0);
+  compile_claimed(c, leaders, leader_count, group, jobs_at_once, limits);
+  double end = seconds_now() + (limits != NULL && limits->seconds > 0 ? limits->seconds : 60);
+  for (int i = 0; i < leader_count; i++) {
+    double left = end - seconds_now();
+    if (leaders[i]->state == WORK_WAIT) claim(c, leaders[i], left > 0.001 ? left : 0.001);
   }
+  compile_claimed(c, leaders, leader_count, group, jobs_at_once, limits);
   for (int i = 0; i < count; i++) {
     if (all[i].state == WORK_DONE) continue;
     if (leader_count > 0 && all[i].leader != i)

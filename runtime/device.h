@@ -1,6 +1,6 @@
-/* Devices: one small interface, implemented by hip (libamdhip64), cuda (libcuda) and emu (AMD code objects executed on the CPU).
- * Each lives behind dlopen or a plug-in; opening one that is not there is an answer (HD_UNAVAILABLE with
- * diagnostics that list what was tried), never an abort.
+/* Devices: one small interface, implemented by hip (libamdhip64), cuda (libcuda) and emu (AMD code objects
+ * executed on the CPU). Each lives behind dlopen or a plug-in; opening one that is not there is an answer
+ * (HD_UNAVAILABLE with diagnostics that list what was tried), never an abort.
  *
  * Threads: a device may be used from several threads; a stream from one at a time. */
 #ifndef HEDDLE_DEVICE_H
@@ -18,8 +18,8 @@ typedef struct device_function device_function; /* owned by its module */
 typedef uint64_t device_pointer;                /* an address in the device's memory; 0 is null */
 
 typedef struct device_facts {
-  char name[128];   /* "NVIDIA H200", "gfx950 emulated" */
-  char target[16];  /* heddle's target name: "gfx950", "sm_90" */
+  char name[128];  /* "NVIDIA H200", "gfx950 emulated" */
+  char target[16]; /* heddle's target name: "gfx950", "sm_90" */
   int compute_units;
   int wave;
   int lds_bytes_per_workgroup;
@@ -29,9 +29,9 @@ typedef struct device_facts {
 } device_facts;
 
 typedef struct device_launch {
-  uint32_t grid[3];  /* workgroups, not threads */
-  uint32_t block[3]; /* threads */
-  uint32_t lds_bytes; /* dynamic */
+  uint32_t grid[3];      /* workgroups, not threads */
+  uint32_t block[3];     /* threads */
+  uint32_t lds_bytes;    /* dynamic */
   const void *arguments; /* packed as the kernel's C struct of arguments */
   size_t arguments_size;
 } device_launch;
@@ -41,16 +41,22 @@ typedef struct device_vtable {
   void (*facts)(device *d, device_facts *out_facts);
   hd_status (*allocate)(device *d, size_t bytes, device_pointer *out_pointer, diags *diags);
   hd_status (*release)(device *d, device_pointer pointer, diags *diags);
-  /* Synchronous with respect to the host; ordered after earlier work of `stream` (NULL: the default stream). */
-  hd_status (*copy_in)(device *d, device_stream *s, device_pointer to, const void *from, size_t bytes, diags *diags);
-  hd_status (*copy_out)(device *d, device_stream *s, void *to, device_pointer from, size_t bytes, diags *diags);
-  hd_status (*fill)(device *d, device_stream *s, device_pointer to, unsigned char value, size_t bytes, diags *diags);
-  hd_status (*load)(device *d, const void *code_object, size_t bytes, device_module **out_module, diags *diags);
+  /* Synchronous with respect to the host; ordered after earlier work of `stream` (NULL: the default stream).
+   */
+  hd_status (*copy_in)(device *d, device_stream *s, device_pointer to, const void *from, size_t bytes,
+                       diags *diags);
+  hd_status (*copy_out)(device *d, device_stream *s, void *to, device_pointer from, size_t bytes,
+                        diags *diags);
+  hd_status (*fill)(device *d, device_stream *s, device_pointer to, unsigned char value, size_t bytes,
+                    diags *diags);
+  hd_status (*load)(device *d, const void *code_object, size_t bytes, device_module **out_module,
+                    diags *diags);
   void (*unload)(device *d, device_module *m);
   /* `dynamic_lds`: the most bytes a launch of it will ask for. */
-  hd_status (*function)(device *d, device_module *m, const char *symbol, size_t dynamic_lds, device_function **out_function,
-                        diags *diags);
-  hd_status (*launch)(device *d, device_stream *s, device_function *f, const device_launch *launch, diags *diags);
+  hd_status (*function)(device *d, device_module *m, const char *symbol, size_t dynamic_lds,
+                        device_function **out_function, diags *diags);
+  hd_status (*launch)(device *d, device_stream *s, device_function *f, const device_launch *launch,
+                      diags *diags);
   hd_status (*stream_create)(device *d, device_stream **out_stream, diags *diags);
   void (*stream_destroy)(device *d, device_stream *s);
   hd_status (*synchronize)(device *d, device_stream *s, diags *diags); /* NULL: the whole device */
@@ -58,7 +64,8 @@ typedef struct device_vtable {
   void (*event_destroy)(device *d, device_event *e);
   hd_status (*event_record)(device *d, device_event *e, device_stream *s, diags *diags);
   /* Waits for `stop`; milliseconds between the two. */
-  hd_status (*event_elapsed)(device *d, device_event *start, device_event *stop, double *out_ms, diags *diags);
+  hd_status (*event_elapsed)(device *d, device_event *start, device_event *stop, double *out_ms,
+                             diags *diags);
   hd_status (*capture_begin)(device *d, device_stream *s, diags *diags);
   hd_status (*capture_end)(device *d, device_stream *s, device_graph **out_graph, diags *diags);
   hd_status (*graph_launch)(device *d, device_graph *g, device_stream *s, diags *diags);
@@ -77,8 +84,8 @@ void device_close(device *d); /* NULL is fine */
 /* Implementations. `rest` is what follows the colon, "" when nothing does. */
 hd_status device_cuda_open(const char *rest, device **out_device, diags *diags);
 hd_status device_hip_open(const char *rest, device **out_device, diags *diags);
-/* The plug-in's single exported symbol, found by device_open in libheddle-emu.so: HEDDLE_EMU_LIBRARY, beside the
- * executable or library, then the library path. */
+/* The plug-in's single exported symbol, found by device_open in libheddle-emu.so: HEDDLE_EMU_LIBRARY, beside
+ * the executable or library, then the library path. */
 typedef hd_status (*device_emu_open_function)(const char *rest, device **out_device, diags *diags);
 #define DEVICE_EMU_SYMBOL "heddle_emu_open"
 
