@@ -1,4 +1,5 @@
 #include "emit_internal.h"
+#include "emit_read.h"
 #include "plan.h"
 #include "sha256.h"
 
@@ -6,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *operation_name(operation o) { return o == OPERATION_WRITE ? "write" : "decode"; }
+const char *operation_name(operation o) {
+  static const char *const names[] = {"write", "decode", "read"};
+  return names[o];
+}
 
 bool operation_parse(const char *name, operation *out_operation) {
   for (operation o = OPERATION_WRITE; o <= OPERATION_DECODE; o++)
@@ -17,24 +21,38 @@ bool operation_parse(const char *name, operation *out_operation) {
   return false;
 }
 
+static const char *const structure_names[] = {"auto", "direct", "ring"};
+
 bool variant_parse(const char *name, variant *out_variant) {
   variant v = {0};
-  if (strcmp(name, "default") != 0) {
-    char *end;
-    if (*name != 'w') return false;
-    long waves = strtol(name + 1, &end, 10);
-    if (*end || end == name + 1 || waves < 1 || waves > 16) return false;
-    v.waves = (int)waves;
+  if (strcmp(name, "default") == 0) name = "";
+  while (*name) {
+    size_t length = strcspn(name, "-");
+    bool known = false;
+    for (int i = STRUCTURE_DIRECT; i <= STRUCTURE_RING; i++)
+      if (strlen(structure_names[i]) == length && memcmp(name, structure_names[i], length) == 0) {
+        v.structure = (structure)i;
+        known = true;
+      }
+    int *number = *name == 'w' ? &v.waves : *name == 's' ? &v.stages : *name == 'o' ? &v.resident : NULL;
+    if (!known && number && length >= 2 && length <= 3 && strspn(name + 1, "0123456789") >= length - 1) {
+      *number = atoi(name + 1);
+      known = *number >= 1 && *number <= 16;
+    }
+    if (!known) return false;
+    name += length + (name[length] == '-');
   }
   *out_variant = v;
   return true;
 }
 
 void variant_write(const variant *v, text *out) {
-  if (v->waves)
-    text_addf(out, "w%d", v->waves);
-  else
-    text_add(out, "default");
+  size_t start = out->length;
+  if (v->structure) text_add(out, structure_names[v->structure]);
+  if (v->waves) text_addf(out, "%sw%d", out->length > start ? "-" : "", v->waves);
+  if (v->stages) text_addf(out, "%ss%d", out->length > start ? "-" : "", v->stages);
+  if (v->resident) text_addf(out, "%so%d", out->length > start ? "-" : "", v->resident);
+  if (out->length == start) text_add(out, "default");
 }
 
 const char *format_of(dtype d) {
@@ -217,10 +235,16 @@ static contract resolve(const contract *c, const target *t) {
 
 hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *diags) {
   contract resolved = resolve(c, t);
+  if (o == OPERATION_READ) return HD_OK;
   decode_plan decode;
   write_plan write;
-  return o == OPERATION_DECODE ? plan_decode(&resolved, v, t, &decode, diags)
-                               : plan_write(&resolved, v, t, &write, diags);
+  if (o == OPERATION_WRITE) return plan_write(&resolved, v, t, &write, diags);
+  hd_status status = plan_decode(&resolved, v, t, &decode, diags);
+  if (status == HD_OK && decode.structure == STRUCTURE_RING) {
+    ring_plan ring;
+    status = plan_ring(&resolved, v, t, &ring, diags);
+  }
+  return status;
 }
 
 hd_status emit_operation(const contract *c, operation o, const variant *v, const target *t,
@@ -238,7 +262,9 @@ hd_status emit_operation(const contract *c, operation o, const variant *v, const
   text_finish(&name);
   hd_status status = contract_key(c, d.contract_key);
   if (status == HD_OK)
-    status = (o == OPERATION_DECODE ? emit_decode : emit_write)(&resolved, v, t, templates, &source, &d, diags);
+    status = o == OPERATION_READ
+                 ? emit_read(&resolved, t, templates, &source, &d, diags)
+                 : (o == OPERATION_DECODE ? emit_decode : emit_write)(&resolved, v, t, templates, &source, &d, diags);
   if (status == HD_OK && source.failed) status = HD_OUT_OF_MEMORY;
   if (status == HD_OK) {
     out_emission->source = text_take(&source);

@@ -6,14 +6,25 @@
 #include "descriptor.h"
 #include "target.h"
 
-typedef enum operation { OPERATION_WRITE, OPERATION_DECODE } operation;
+/* read only reads what decode has to read: a yardstick (emit_read.h), which no spec asks for. */
+typedef enum operation { OPERATION_WRITE, OPERATION_DECODE, OPERATION_READ } operation;
 const char *operation_name(operation o);
+/* Of those that a spec can ask for. */
 bool operation_parse(const char *name, operation *out_operation);
 
-/* What may change speed but never results. Zero-initialised: the generator's own choice. Text form:
- * "w4" (waves 4). */
+typedef enum structure {
+  STRUCTURE_AUTO,
+  STRUCTURE_DIRECT, /* loads go straight into fragment registers */
+  STRUCTURE_RING    /* pages are copied into a ring of stages in LDS */
+} structure;
+
+/* What may change speed but never results. Zero-initialised: the generator's own choice. Text form: "default", or
+ * the parts that are set, joined by '-': "direct" or "ring", "w8" (waves), "s4" (stages), "o2" (workgroups resident). */
 typedef struct variant {
-  int waves; /* waves per workgroup; 0 = default */
+  structure structure;
+  int waves;    /* per workgroup that compute */
+  int stages;   /* of the ring */
+  int resident; /* workgroups a compute unit is to hold: bounds registers and LDS */
 } variant;
 
 bool variant_parse(const char *name, variant *out_variant);

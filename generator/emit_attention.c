@@ -71,6 +71,12 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
     write_arguments(&f->descriptor->kernels[1], out);
   } else if (strcmp(name, "logits") == 0) {
     write_logits(c, out);
+  } else if (strcmp(name, "scale_heads") == 0) {
+    if (token_scales(c))
+      text_add(out, "  const scale_t *k_scale_head = k_scale + kv_head * k_scale_stride_h;\n"
+                    "  const scale_t *v_scale_head = v_scale + kv_head * v_scale_stride_h;\n"
+                    "  const i64 k_scale_heads_stride = kv_heads * k_scale_stride_h;\n"
+                    "  const i64 v_scale_heads_stride = kv_heads * v_scale_stride_h;\n");
   } else if (strcmp(name, "value_scale") == 0) {
     write_value_scale(c, out);
   } else if (strcmp(name, "store_lse decode") == 0) {

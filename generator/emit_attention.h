@@ -21,6 +21,9 @@ bool fill_attention(const attention_fences *f, const char *name, text *out);
 void write_store_output(const contract *c, text *out);
 void write_merge_shape(text *out);
 
+hd_status emit_ring(const contract *c, const variant *v, const target *t, const template_source *templates,
+                    text *out_source, descriptor *out_descriptor, diags *diags);
+
 void add_decode_arguments(const contract *c, kernel_descriptor *k);
 /* The merge kernel as the descriptor's second, and the workspace both need. */
 void describe_merge(const contract *c, descriptor *d);

@@ -16,6 +16,7 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
   const matrix_op *op = p->op;
   int bytes = dtype_bytes(c->kv.k_dtype);
   text_addf(out, "// ---- solved by the generator\n//\n");
+  if (*p->structure_reason) text_addf(out, "// Structure: direct to registers, since %s.\n", p->structure_reason);
   text_addf(out, "// Products: %s, %d %s rows x %d columns; ", op->name, op->rows, "token or channel", op->columns);
   if (p->widen)
     text_addf(out, "stored %s widened to %s, exactly", dtype_name(c->kv.k_dtype), dtype_name(op->operand));
@@ -154,12 +155,6 @@ static bool fill(void *user, const char *name, text *out) {
   const contract *c = f->shared.contract;
   if (strcmp(name, "solved") == 0) {
     write_solved(c, f->plan, out);
-  } else if (strcmp(name, "scale_heads") == 0) {
-    if (token_scales(c))
-      text_add(out, "  const scale_t *k_scale_head = k_scale + kv_head * k_scale_stride_h;\n"
-                    "  const scale_t *v_scale_head = v_scale + kv_head * v_scale_stride_h;\n"
-                    "  const i64 k_scale_heads_stride = kv_heads * k_scale_stride_h;\n"
-                    "  const i64 v_scale_heads_stride = kv_heads * v_scale_stride_h;\n");
   } else if (strcmp(name, "load_scales function") == 0) {
     if (token_scales(c)) {
       if (template_copy(f->shared.templates, "decode_scales.hip", out, f->shared.diags) != HD_OK) return false;
@@ -189,6 +184,7 @@ hd_status emit_decode(const contract *c, const variant *v, const target *t, cons
   decode_plan plan;
   hd_status status = plan_decode(c, v, t, &plan, diags);
   if (status != HD_OK) return status;
+  if (plan.structure == STRUCTURE_RING) return emit_ring(c, v, t, templates, out_source, out_descriptor, diags);
   out_descriptor->tile_tokens = plan.tile;
   describe_decode(c, &plan, &out_descriptor->kernels[0]);
   describe_merge(c, out_descriptor);

@@ -1,5 +1,6 @@
 #include "plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A contract this generator does not serve: which field, what it says, what is served. */
@@ -196,7 +197,14 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   int least = largest(op->elements, op->row_run);
   plan_tokens(c, &p, largest(least, 16 / dtype_bytes(c->kv.v_dtype)));
   while (p.registers > t->vgprs && p.list > least) plan_tokens(c, &p, p.list / 2);
-  if (!plan_waves(v, &p, diags)) return HD_DECLINED;
+  const char *obstacle = ring_obstacle(c, t);
+  if (v->structure == STRUCTURE_RING && obstacle) {
+    diags_errorf(diags, "decline.structure", "tune.structure", "ring is not served: %s", obstacle);
+    return HD_DECLINED;
+  }
+  p.structure = obstacle || v->structure == STRUCTURE_DIRECT ? STRUCTURE_DIRECT : STRUCTURE_RING;
+  if (obstacle) snprintf(p.structure_reason, sizeof p.structure_reason, "%s", obstacle);
+  if (p.structure == STRUCTURE_DIRECT && !plan_waves(v, &p, diags)) return HD_DECLINED;
   *out_plan = p;
   return HD_OK;
 }

@@ -13,6 +13,8 @@
 
 typedef struct decode_plan {
   const target *target;
+  structure structure;   /* direct, or ring: then plan_ring has the rest */
+  char structure_reason[120]; /* why not the ring where the target has one; "" otherwise */
   const matrix_op *op;
   bool widen;            /* stored elements are widened to op->operand */
   int q_parts, p_parts;  /* products per operand: the sum of the parts is exact (q) or close (p) */
@@ -33,6 +35,24 @@ typedef struct decode_plan {
   int registers;         /* estimate of vector registers */
   int q_top, p_shift;    /* exponents: a q row's largest element, and the largest weight */
 } decode_plan;
+
+/* The ring on sm_90: a stage holds one tile of K, V and scales as they lie in the cache; tokens, then channels, are the
+ * rows of warpgroup products whose operands are read from shared memory. */
+typedef struct ring_plan {
+  const target *target;
+  int tile;          /* tokens of a stage: 128 */
+  int piece;         /* tokens copied together: gcd(page, tile) */
+  int k_slices;      /* copies of K for a piece: 1 when its channels lie together, else one per 16 channels */
+  bool consecutive;  /* the 64 rows of a score product are consecutive tokens, not eight from each of eight pages */
+  int k_leading, k_group, k_product; /* bytes between 16-channel chunks, between 8-token groups, between score products */
+  int column_heads;  /* query heads of a column part: heads_per_kv in eights */
+  int consumers, producers, stages, resident;
+  int lds_bytes;
+} ring_plan;
+
+/* Whether the contract's bytes can be used as they lie, else why not (a static text). */
+const char *ring_obstacle(const contract *c, const target *t);
+hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan, diags *diags);
 
 typedef struct write_plan {
   const target *target;

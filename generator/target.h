@@ -33,6 +33,7 @@ typedef struct target {
   double hbm_bytes_per_s; /* datasheet */
   int compute_units;      /* datasheet: CUs or SMs */
   const char *prelude;    /* template file with the family's helpers */
+  const char *ring_prelude; /* helpers of the ring structure; NULL: the target has none yet */
   const matrix_op *ops;
   size_t op_count;
 } target;

@@ -7,6 +7,7 @@ typedef long long i64;
 
 #define DEVICE static __device__ __forceinline__
 #define KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
+#define KERNEL_RESIDENT(threads, workgroups) extern "C" __global__ __launch_bounds__(threads, workgroups)
 #define SHARED __shared__
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY_4 _Pragma("unroll 4")

@@ -1,0 +1,101 @@
+#include "plan.h"
+
+/* Tokens of a stage, rows of a product, tokens or channels of a 16-byte chunk. */
+enum { TILE = 128, CHUNK = 16, PRODUCERS_MANY_PIECES = 4, PRODUCERS = 2 };
+
+static int64_t inner(const layout *l, int64_t slot, int64_t channel) {
+  return layout_offset(l, 0, 0, 1, 0, 0, slot, channel);
+}
+
+static bool outside_head(const layout *l) {
+  for (int i = 0; i < l->count; i++)
+    if (layout_factor_stride(l, i).times_heads) return true;
+  return false;
+}
+
+/* K as 8 x 16-byte blocks: 16 channels of a token lie together, the next token's follow, chunks have one stride. */
+static bool k_in_blocks(const contract *c, int64_t *out_chunk_stride) {
+  const layout *l = &c->kv.k;
+  int64_t stride = inner(l, 0, CHUNK);
+  for (int s = 0; s < c->kv.page; s++)
+    if (inner(l, s, 0) != (int64_t)s * CHUNK) return false;
+  for (int d = 0; d < c->head_dim.qk; d++)
+    if (inner(l, 0, d) != d / CHUNK * stride + d % CHUNK) return false;
+  *out_chunk_stride = stride;
+  return !outside_head(l);
+}
+
+/* V transposed in blocks: 16 tokens of a channel lie together, the next channel's follow, then the next tokens. */
+static bool v_in_blocks(const contract *c) {
+  const layout *l = &c->kv.v;
+  for (int s = 0; s < c->kv.page; s++)
+    if (inner(l, s, 0) != (int64_t)(s / CHUNK) * CHUNK * c->head_dim.v + s % CHUNK) return false;
+  for (int d = 0; d < c->head_dim.v; d++)
+    if (inner(l, 0, d) != (int64_t)d * CHUNK) return false;
+  return !outside_head(l);
+}
+
+const char *ring_obstacle(const contract *c, const target *t) {
+  int64_t chunk_stride;
+  if (!t->ring_prelude) return "the ring is not built for this target";
+  if (c->query.dtype != DTYPE_BF16) return "the ring splits bf16 queries only";
+  if (c->kv.k_dtype != DTYPE_FP8_E4M3FN || c->kv.v_dtype != DTYPE_FP8_E4M3FN) return "the ring's products take e4m3fn K and V";
+  if (c->query.heads_per_kv > 16) return "the ring holds 16 query heads per kv head";
+  if (c->head_dim.qk != 64 && c->head_dim.qk != 128) return "the ring takes head_dim.qk 64 or 128";
+  if (c->head_dim.v != 64 && c->head_dim.v != 128) return "the ring takes head_dim.v 64 or 128";
+  if (c->kv.page % CHUNK != 0) return "the page is not a multiple of 16 tokens";
+  if (!k_in_blocks(c, &chunk_stride)) return "K does not lie as [.., d/16, s, d%16]";
+  if (!v_in_blocks(c)) return "V does not lie as [.., s/16, d, s%16]";
+  if (c->scale.granularity == SCALE_TOKEN_HEAD) {
+    if (c->scale.dtype != DTYPE_FP32) return "the ring copies fp32 scales";
+    if (layout_run(&c->scale.k, AXIS_S) != c->kv.page || layout_run(&c->scale.v, AXIS_S) != c->kv.page)
+      return "the scales of a page's tokens do not lie together";
+  }
+  return NULL;
+}
+
+static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
+
+/* Bytes of dynamic shared memory: as templates/decode_ring.hip lays them out. */
+static int shared_bytes(const contract *c, const ring_plan *p) {
+  int columns = 2 * p->column_heads;
+  int stage = TILE * (c->head_dim.qk + c->head_dim.v) + (c->scale.granularity == SCALE_TOKEN_HEAD ? 2 * TILE * 4 : 0);
+  int operands = columns * (c->head_dim.qk + TILE), rows = 4 * 14 * p->column_heads;
+  int exchange = (p->consumers - 1) * c->head_dim.v * p->column_heads * 4;
+  return 256 + p->stages * stage + p->consumers * (operands + rows) + exchange;
+}
+
+hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan, diags *diags) {
+  ring_plan p = {.target = t, .tile = TILE};
+  int64_t chunk_stride;
+  (void)k_in_blocks(c, &chunk_stride);
+  p.piece = gcd(c->kv.page, TILE);
+  /* A page copied whole keeps its own chunk stride; its 8-token groups must have one stride over 64 rows. */
+  bool whole = c->kv.page == p.piece && chunk_stride == (int64_t)c->kv.page * CHUNK && (p.piece >= 64 || p.piece == 16);
+  p.k_slices = whole ? 1 : c->head_dim.qk / CHUNK;
+  p.consecutive = !whole || p.piece >= 64;
+  p.k_leading = (whole ? p.piece : TILE) * CHUNK;
+  p.k_group = p.consecutive ? 8 * CHUNK : p.piece * c->head_dim.qk;
+  p.k_product = !p.consecutive ? 8 * CHUNK : whole && p.piece == 64 ? 64 * c->head_dim.qk : 64 * CHUNK;
+  p.column_heads = c->query.heads_per_kv <= 8 ? 8 : 16;
+  p.consumers = v->waves ? v->waves / 4 : 2;
+  p.producers = TILE / p.piece * (p.k_slices + 1) > 8 ? PRODUCERS_MANY_PIECES : PRODUCERS;
+  p.resident = v->resident ? v->resident : 1;
+  p.stages = v->stages ? v->stages : 4;
+  if (p.consumers < 1 || p.consumers > 4 || (v->waves && v->waves % 4 != 0)) {
+    diags_errorf(diags, "decline.waves", "tune.waves", "%d is not served: allowed is 4, 8, 12, 16 in a ring", v->waves);
+    return HD_DECLINED;
+  }
+  p.lds_bytes = shared_bytes(c, &p);
+  while (!v->stages && p.stages > 1 && p.lds_bytes * p.resident > t->lds_bytes) {
+    p.stages--;
+    p.lds_bytes = shared_bytes(c, &p);
+  }
+  if (p.lds_bytes > t->lds_bytes) {
+    diags_errorf(diags, "decline.stages", "tune.stages", "%d stages need %d bytes of LDS: %s has %d", p.stages, p.lds_bytes,
+                 t->name, t->lds_bytes);
+    return HD_DECLINED;
+  }
+  *out_plan = p;
+  return HD_OK;
+}
