@@ -548,6 +548,8 @@ static bool parse_instruction(const emu_target *target, char *line, uint32_t wor
     length -= 5;
   }
   size_t stem = strip_suffix(name, length);
+  bool two_input = strncmp(name, "v_bitop2_b32", stem) == 0; /* v_bitop3_b32 with a third input of 0 */
+  if (two_input) name[7] = '3';
   i->row = indexed_row(name, stem);
   if (!i->row && length != stem) i->row = indexed_row(name, length);
   name[stem] = 0;
@@ -567,6 +569,7 @@ static bool parse_instruction(const emu_target *target, char *line, uint32_t wor
     i->handler = NULL;
     return false;
   }
+  if (two_input && i->operand_count == 3) i->operand[i->operand_count++].kind = EMU_INTEGER;
   add_implicit_operands(target, i);
 
   i->source0 = i->row->flags & EMU_NO_DESTINATION ? 0 : i->row->destinations ? i->row->destinations : 1;
