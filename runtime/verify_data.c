@@ -173,6 +173,15 @@ static void fill_caches(verify_data *d, random_state *r) {
   }
 }
 
+static bool scales_per_token(const contract *c) {
+  return c->scale.granularity == SCALE_TOKEN || c->scale.granularity == SCALE_TOKEN_HEAD;
+}
+
+/* Power of ten of the largest V scale: fp16 ends at 65504, and a value is up to 448 scales large. */
+static double top_scale(const contract *c) {
+  return c->output.dtype == DTYPE_FP16 || c->query.dtype == DTYPE_FP16 ? 1.0 : 3.0;
+}
+
 /* One row of k or v, `count` channels. */
 static void fill_row(const verify_data *d, bool is_v, int64_t row_index, int64_t count, random_state *r) {
   unsigned traits = d->from->traits;
@@ -182,6 +191,12 @@ static void fill_row(const verify_data *d, bool is_v, int64_t row_index, int64_t
   if (traits & TRAIT_OUTLIERS)
     factor = is_v ? pow(10.0, -4.0 + 6.0 * random_unit(r)) : pow(10.0, -4.0 + 5.0 * random_unit(r));
   if ((traits & TRAIT_ZERO_TOKENS) && random_below(r, 4) == 0) factor = 0.0;
+  /* Without scales a token, the values themselves are what the V scales would have made of them. */
+  if (is_v && !scales_per_token(d->contract)) {
+    if (traits & TRAIT_WIDE_SCALES)
+      factor = pow(10.0, -6.0 + (6.0 + top_scale(d->contract)) * random_unit(r));
+    if ((traits & TRAIT_ZERO_SCALES) && random_below(r, 3) == 0) factor = 0.0;
+  }
   for (int64_t i = 0; i < count; i++)
     put(array, type, row_index * count + i, factor * random_normal(r));
   if ((traits & TRAIT_OUTLIERS) && random_below(r, 4) == 0)
@@ -270,23 +285,20 @@ void verify_data_finish(verify_data *d) {
   *d = (verify_data){0};
 }
 
-bool verify_data_set_scales(verify_data *d, random_state *r) {
+void verify_data_set_scales(verify_data *d, random_state *r) {
   const contract *c = d->contract;
-  if (!(d->from->traits & (TRAIT_WIDE_SCALES | TRAIT_ZERO_SCALES))) return true;
-  if (c->scale.granularity != SCALE_TOKEN && c->scale.granularity != SCALE_TOKEN_HEAD) return false;
+  if (!(d->from->traits & (TRAIT_WIDE_SCALES | TRAIT_ZERO_SCALES)) || !scales_per_token(c)) return;
   int64_t strides[2];
   layout_packed_strides(&c->scale.v, d->sizes[DIM_PAGES], d->sizes[DIM_KV_HEADS], &strides[0], &strides[1]);
-  /* fp16 ends at 65504, and a value is up to 448 scales large. */
-  double top = c->output.dtype == DTYPE_FP16 ? 1.0 : 3.0;
   for (int64_t s = 0; s < d->sizes[DIM_SEQS]; s++)
     for (int64_t t = d->first_token[s]; t < d->first_token[s + 1]; t++)
       for (int64_t h = 0; h < d->sizes[DIM_KV_HEADS]; h++) {
         int64_t at = layout_offset(&c->scale.v, strides[0], strides[1], d->sizes[DIM_KV_HEADS],
                                    d->slot[t] / d->page, h, d->slot[t] % d->page, 0);
         if (d->from->traits & TRAIT_WIDE_SCALES)
-          put(d->memory[TENSOR_V_SCALE], c->scale.dtype, at, pow(10.0, -6.0 + (6.0 + top) * random_unit(r)));
+          put(d->memory[TENSOR_V_SCALE], c->scale.dtype, at,
+              pow(10.0, -6.0 + (6.0 + top_scale(c)) * random_unit(r)));
         else if (s == 0 || random_below(r, 3) == 0)
           put(d->memory[TENSOR_V_SCALE], c->scale.dtype, at, 0.0);
       }
-  return true;
 }

@@ -69,8 +69,8 @@ typedef struct verify_data {
 hd_status verify_data_init(verify_data *d, const contract *c, const verify_case *from, int64_t tile,
                            random_state *r, diags *errors);
 void verify_data_finish(verify_data *d);
-/* Changes V scales as the case's traits say, after the write. False when the contract has no scales a token.
- */
-bool verify_data_set_scales(verify_data *d, random_state *r);
+/* Changes V scales as the case's traits say, after the write. Where the contract has no scales a token, v
+ * itself came like that. */
+void verify_data_set_scales(verify_data *d, random_state *r);
 
 #endif
