@@ -126,16 +126,20 @@ static bool symbol_in_table(const elf64 *e, const elf64_section *table, const ch
   return false;
 }
 
+/* The first table of a type: a file has one of each, and a hostile one with more is not worth the time. */
+static bool table_of_type(const elf64 *e, uint32_t type, elf64_section *out_table) {
+  for (int i = 0; i < e->section_count; i++) {
+    if (elf64_section_at(e, i, out_table) && out_table->type == type) return true;
+  }
+  return false;
+}
+
 bool elf64_symbol_find(const elf64 *e, const char *name, elf64_symbol *out_symbol) {
   static const uint32_t order[] = {SHT_DYNSYM, SHT_SYMTAB};
   if (*name == '\0') return false;
-  for (size_t o = 0; o < sizeof order / sizeof *order; o++) {
-    for (int i = 0; i < e->section_count; i++) {
-      elf64_section table;
-      if (elf64_section_at(e, i, &table) && table.type == order[o] &&
-          symbol_in_table(e, &table, name, out_symbol))
-        return true;
-    }
+  for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+    elf64_section table;
+    if (table_of_type(e, order[i], &table) && symbol_in_table(e, &table, name, out_symbol)) return true;
   }
   return false;
 }
