@@ -25,25 +25,29 @@ static const char *const structure_names[] = {"auto", "direct", "ring"};
 
 bool variant_parse(const char *name, variant *out_variant) {
   variant v = {0};
-  if (strcmp(name, "default") == 0) name = "";
-  while (*name) {
-    size_t length = strcspn(name, "-");
+  for (const char *at = strcmp(name, "default") == 0 ? "" : name; *at;) {
+    size_t length = strcspn(at, "-");
     bool known = false;
     for (int i = STRUCTURE_DIRECT; i <= STRUCTURE_RING; i++)
-      if (strlen(structure_names[i]) == length && memcmp(name, structure_names[i], length) == 0) {
+      if (strlen(structure_names[i]) == length && memcmp(at, structure_names[i], length) == 0) {
         v.structure = (structure)i;
         known = true;
       }
-    int *number = *name == 'w' ? &v.waves : *name == 's' ? &v.stages : *name == 'o' ? &v.resident : NULL;
-    if (!known && number && length >= 2 && length <= 3 && strspn(name + 1, "0123456789") >= length - 1) {
-      *number = atoi(name + 1);
+    int *number = *at == 'w' ? &v.waves : *at == 's' ? &v.stages : *at == 'o' ? &v.resident : NULL;
+    if (!known && number && length >= 2 && length <= 3 && strspn(at + 1, "0123456789") >= length - 1) {
+      *number = atoi(at + 1);
       known = *number >= 1 && *number <= 16;
     }
     if (!known) return false;
-    name += length + (name[length] == '-');
+    at += length + (at[length] == '-');
   }
-  *out_variant = v;
-  return true;
+  text spelling; /* each variant has one: no other order, repetition or leading zero */
+  text_init(&spelling);
+  variant_write(&v, &spelling);
+  bool same = strcmp(text_string(&spelling), name) == 0;
+  text_finish(&spelling);
+  if (same) *out_variant = v;
+  return same;
 }
 
 void variant_write(const variant *v, text *out) {

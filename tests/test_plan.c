@@ -1,0 +1,555 @@
+/* Claims about plans: what the templates rely on when they let every lane load its own piece of a fragment, checked
+ * lane by lane, and what is declined, with its code and field. */
+#include "../generator/plan.h"
+#include "random_contract.h"
+#include "spec_fixture.h"
+
+enum { WIDEST_STATIC_SHARED = 48 * 1024 }; /* what a CUDA kernel may declare, whatever the SM has */
+
+static spec shipped(const char *name) {
+  char *yaml = read_shipped(name);
+  spec s = parse_good(yaml);
+  free(yaml);
+  return s;
+}
+
+static decode_plan planned(const contract *c, int waves, const target *t, const char *what) {
+  contract resolved = contract_resolve(c, t->fp8);
+  decode_plan p;
+  variant v = {.structure = STRUCTURE_DIRECT, .waves = waves};
+  diags problems;
+  diags_init(&problems);
+  hd_status status = plan_decode(&resolved, &v, t, &p, &problems);
+  cr_assert_eq(status, HD_OK, "%s on %s: %s", what, t->name, problems.count ? problems.items[0].message : "");
+  cr_expect_eq(problems.count, 0);
+  diags_finish(&problems);
+  return p;
+}
+
+static void for_each_shipped(void (*check)(const contract *c, const decode_plan *p, const char *what)) {
+  for (size_t i = 0; i < SHIPPED_COUNT; i++) {
+    spec s = shipped(shipped_specs[i]);
+    for (size_t n = 0; n < target_count(); n++) {
+      contract c = contract_resolve(&s.contract, target_at(n)->fp8);
+      decode_plan p = planned(&c, 0, target_at(n), shipped_specs[i]);
+      char what[128];
+      snprintf(what, sizeof what, "%s on %s", shipped_specs[i], target_at(n)->name);
+      check(&c, &p, what);
+    }
+    spec_finish(&s);
+  }
+}
+
+/* The same check on every random contract that is served. */
+static int for_each_random(int rounds, void (*check)(const contract *c, const decode_plan *p, const char *what)) {
+  uint64_t state = 0x2545f4914f6cdd1du;
+  int served = 0;
+  for (int round = 0; round < rounds; round++) {
+    contract c = random_contract(&state);
+    const target *t = target_at((size_t)random_below(&state, (int)target_count()));
+    contract resolved = contract_resolve(&c, t->fp8);
+    decode_plan p;
+    diags problems;
+    diags_init(&problems);
+    if (plan_decode(&resolved, &(variant){.structure = STRUCTURE_DIRECT}, t, &p, &problems) == HD_OK) {
+      text what;
+      text_init(&what);
+      text_addf(&what, "round %d on %s:\n", round, t->name);
+      contract_write(&resolved, &what);
+      check(&resolved, &p, text_string(&what));
+      text_finish(&what);
+      served++;
+    }
+    diags_finish(&problems);
+  }
+  return served;
+}
+
+static void everywhere(void (*check)(const contract *c, const decode_plan *p, const char *what)) {
+  for_each_shipped(check);
+  cr_expect_gt(for_each_random(4000, check), 400);
+}
+
+/* ---- arithmetic between the numbers of a plan ---- */
+
+static void counts_agree(const contract *c, const decode_plan *p, const char *what) {
+  const matrix_op *op = p->op;
+  cr_assert_eq(p->score_tiles * op->row_run, p->list, "%s", what);
+  cr_assert_eq(p->list * op->groups, p->tile, "%s", what);
+  cr_assert_eq(p->list % op->elements, 0, "%s: whole fragments of weights", what);
+  cr_assert_eq(p->value_tiles * op->rows, c->head_dim.v, "%s", what);
+  cr_assert_eq(p->k_list * op->groups, c->head_dim.qk, "%s", what);
+  cr_assert_eq(p->k_list % op->elements, 0, "%s: whole fragments of K", what);
+  cr_assert(p->blocks * op->columns >= c->query.heads_per_kv && (p->blocks - 1) * op->columns < c->query.heads_per_kv,
+            "%s", what);
+  cr_assert(!p->folded || (p->q_parts == 2 && p->p_parts == 2 && c->query.heads_per_kv <= op->columns / 2), "%s", what);
+  cr_assert_eq(p->widen, c->kv.k_dtype != op->operand, "%s", what);
+  cr_assert(p->waves >= 1 && p->waves * p->target->wave <= 1024, "%s", what);
+}
+
+Test(plan, tiles_lists_and_products_agree) { everywhere(counts_agree); }
+
+/* bf16 has 8 significant bits, fp16 11, e4m3 4: so many parts hold a query exactly. */
+static void query_is_exact(const contract *c, const decode_plan *p, const char *what) {
+  int query_bits = c->query.dtype == DTYPE_FP16 ? 11 : 8;
+  int operand_bits = p->op->operand == DTYPE_FP16 ? 11 : p->op->operand == DTYPE_BF16 ? 8 : 4;
+  cr_assert_geq(p->q_parts * operand_bits, query_bits, "%s", what);
+  cr_assert_geq(p->p_parts * operand_bits, 8, "%s: weights as good as bf16", what);
+  double largest = p->op->operand == DTYPE_BF16 ? 1e30 : dtype_max(p->op->operand);
+  cr_assert_leq((double)(1 << p->q_top) * 2, largest * 1.2, "%s: a query row's largest element is below 2^(q_top + 1)", what);
+  cr_assert_leq((double)(1 << p->p_shift), largest, "%s: weights are at most 2^p_shift", what);
+}
+
+Test(plan, parts_hold_a_query_exactly_and_in_range) { everywhere(query_is_exact); }
+
+/* ---- which token and channel is where ---- */
+
+/* Row `index` of score product t is this token of the tile, for every lane of that index. */
+static int k_token(const decode_plan *p, int index, int t) {
+  return index / p->op->row_run * p->list + index % p->op->row_run + t * p->op->row_run;
+}
+
+static void tokens_have_one_owner(const contract *c, const decode_plan *p, const char *what) {
+  (void)c;
+  int *rows = calloc((size_t)p->tile, sizeof *rows);
+  for (int t = 0; t < p->score_tiles; t++)
+    for (int index = 0; index < p->op->rows; index++) {
+      int token = k_token(p, index, t);
+      cr_assert(token >= 0 && token < p->tile, "%s: row %d of product %d", what, index, t);
+      rows[token]++;
+      /* the accumulator has this row in group index / row_run, register index % row_run */
+      int owner = index / p->op->row_run, element = t * p->op->row_run + index % p->op->row_run;
+      cr_assert_eq(token, owner * p->list + element, "%s: the lane that has its score owns token %d", what, token);
+    }
+  for (int token = 0; token < p->tile; token++) cr_assert_eq(rows[token], 1, "%s: token %d", what, token);
+  free(rows);
+}
+
+Test(plan, every_token_is_one_row_of_k_and_its_score_meets_its_value) { everywhere(tokens_have_one_owner); }
+
+static int k_channel(const decode_plan *p, int group, int i) {
+  return (i / p->k_chunk * p->op->groups + group) * p->k_chunk + i % p->k_chunk;
+}
+
+static int v_channel(const decode_plan *p, int index, int m) {
+  return (m / p->v_channels * p->op->rows + index) * p->v_channels + m % p->v_channels;
+}
+
+static void channels_are_dealt_once(const contract *c, const decode_plan *p, const char *what) {
+  int seen[2][4096] = {{0}};
+  for (int group = 0; group < p->op->groups; group++)
+    for (int i = 0; i < p->k_list; i++) seen[0][k_channel(p, group, i)]++;
+  for (int index = 0; index < p->op->rows; index++)
+    for (int m = 0; m < p->value_tiles; m++) seen[1][v_channel(p, index, m)]++;
+  for (int d = 0; d < c->head_dim.qk; d++) cr_assert_eq(seen[0][d], 1, "%s: K channel %d", what, d);
+  for (int d = 0; d < c->head_dim.v; d++) cr_assert_eq(seen[1][d], 1, "%s: V channel %d", what, d);
+}
+
+Test(plan, every_channel_is_dealt_to_one_lane) { everywhere(channels_are_dealt_once); }
+
+/* ---- pages ---- */
+
+static void values_stay_in_their_page(const contract *c, const decode_plan *p, const char *what) {
+  cr_assert_eq(c->kv.page % p->own_run, 0, "%s", what);
+  cr_assert_eq(p->list % p->own_run, 0, "%s", what);
+  cr_assert_eq(p->own_run % p->v_tokens, 0, "%s", what);
+  for (int tile = 0; tile < 7; tile++)
+    for (int group = 0; group < p->op->groups; group++)
+      for (int e = 0; e < p->list; e++) {
+        int token = tile * p->tile + group * p->list + e;
+        int first = e - e % p->v_tokens, named = e / p->own_run * p->own_run;
+        cr_assert_eq(token / c->kv.page, (token - e + first) / c->kv.page, "%s: a V load crosses a page", what);
+        cr_assert_eq(token / c->kv.page, (token - e + named) / c->kv.page, "%s: own page id %d", what, e / p->own_run);
+      }
+}
+
+Test(plan, loads_of_v_never_cross_a_page) { everywhere(values_stay_in_their_page); }
+
+static void keys_have_their_page(const contract *c, const decode_plan *p, const char *what) {
+  cr_assert_eq(p->k_exact, p->own_run < p->op->row_run, "%s", what);
+  for (int tile = 0; tile < 7; tile++)
+    for (int index = 0; index < p->op->rows; index++)
+      for (int t = 0; t < p->score_tiles; t++) {
+        int token = tile * p->tile + k_token(p, index, t);
+        /* the page id this row takes was looked up for this token */
+        int named = tile * p->tile + index / p->op->row_run * p->list +
+                    (p->k_exact ? index % p->op->row_run + t * p->op->row_run
+                                : t * p->op->row_run / p->own_run * p->own_run);
+        cr_assert_eq(token / c->kv.page, named / c->kv.page, "%s: row %d of product %d", what, index, t);
+      }
+}
+
+Test(plan, every_row_of_k_has_the_page_of_its_token) { everywhere(keys_have_their_page); }
+
+/* ---- loads ---- */
+
+static bool is_width(int bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16; }
+
+static void widths_are_legal(const contract *c, const decode_plan *p, const char *what) {
+  const int k_bytes = dtype_bytes(c->kv.k_dtype), v_bytes = dtype_bytes(c->kv.v_dtype);
+  cr_assert(is_width(p->k_load * k_bytes), "%s: K loads of %d bytes", what, p->k_load * k_bytes);
+  cr_assert(is_width(p->v_tokens * p->v_channels * v_bytes), "%s: V loads of %d bytes", what,
+            p->v_tokens * p->v_channels * v_bytes);
+  cr_assert(p->v_tokens == 1 || p->v_channels == 1, "%s: a V load runs one way", what);
+  cr_assert_eq(p->k_chunk % p->k_load, 0, "%s", what);
+  cr_assert_eq(p->k_list % p->k_chunk, 0, "%s", what);
+  cr_assert_eq(p->value_tiles % p->v_channels, 0, "%s", what);
+  if (p->v_channels > 1) cr_assert_geq(p->v_channels * v_bytes, 4, "%s: transposing takes whole words", what);
+}
+
+Test(plan, loads_have_a_width_that_exists) { everywhere(widths_are_legal); }
+
+/* Strides of b and h are multiples of 16 bytes, as the launcher demands; bases too. */
+static void loads_are_contiguous_and_aligned(const contract *c, const decode_plan *p, const char *what) {
+  const int64_t heads = 3, stride_h = 16 * 1021, stride_b = 16 * 99991;
+  for (int group = 0; group < p->op->groups; group++)
+    for (int i = 0; i < p->k_list; i += p->k_load)
+      for (int64_t slot = 0; slot < c->kv.page; slot += 1 + c->kv.page / 5) {
+        int64_t first = layout_offset(&c->kv.k, stride_b, stride_h, heads, 1, 1, slot, k_channel(p, group, i));
+        cr_assert_eq(first % p->k_load, 0, "%s: K load at %lld", what, (long long)first);
+        for (int n = 1; n < p->k_load; n++)
+          cr_assert_eq(layout_offset(&c->kv.k, stride_b, stride_h, heads, 1, 1, slot, k_channel(p, group, i + n)),
+                       first + n, "%s: K channel %d", what, k_channel(p, group, i + n));
+      }
+  for (int index = 0; index < p->op->rows; index++)
+    for (int m = 0; m < p->value_tiles; m += p->v_channels)
+      for (int64_t slot = 0; slot < c->kv.page; slot += p->v_tokens * (1 + c->kv.page / p->v_tokens / 5)) {
+        int64_t first = layout_offset(&c->kv.v, stride_b, stride_h, heads, 1, 1, slot, v_channel(p, index, m));
+        cr_assert_eq(first % (p->v_tokens * p->v_channels), 0, "%s: V load at %lld", what, (long long)first);
+        for (int n = 1; n < p->v_tokens; n++)
+          cr_assert_eq(layout_offset(&c->kv.v, stride_b, stride_h, heads, 1, 1, slot + n, v_channel(p, index, m)),
+                       first + n, "%s: V slot %lld", what, (long long)slot + n);
+        for (int n = 1; n < p->v_channels; n++)
+          cr_assert_eq(layout_offset(&c->kv.v, stride_b, stride_h, heads, 1, 1, slot, v_channel(p, index, m + n)),
+                       first + n, "%s: V channel tile %d", what, m + n);
+      }
+}
+
+Test(plan, loads_read_consecutive_aligned_elements) { everywhere(loads_are_contiguous_and_aligned); }
+
+/* 16 bytes, or the whole of a lane's list of tokens where registers leave room for fewer. */
+Test(plan, the_layouts_of_the_field_get_whole_loads) {
+  static const struct {
+    const char *spec;
+    bool transposed;
+  } rows[] = {{"minimax-m3-dense-fp8", false},
+              {"minimax-m3-sparse-fp8", false},
+              {"vllm-rocm-classic-fp8", false},
+              {"llama3-70b-tp8-bf16", true}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    spec s = shipped(rows[i].spec);
+    for (size_t n = 0; n < target_count(); n++) {
+      decode_plan p = planned(&s.contract, 0, target_at(n), rows[i].spec);
+      int bytes = dtype_bytes(s.contract.kv.k_dtype);
+      int widest = rows[i].transposed || p.list * bytes > 16 ? 16 : p.list * bytes;
+      cr_expect_eq(p.k_load * bytes, 16, "%s on %s: K loads of %d bytes", rows[i].spec, target_at(n)->name,
+                   p.k_load * bytes);
+      cr_expect_eq(p.v_tokens * p.v_channels * bytes, widest, "%s on %s: V loads of %d bytes", rows[i].spec,
+                   target_at(n)->name, p.v_tokens * p.v_channels * bytes);
+      if (target_at(n)->family != FAMILY_CUDA) cr_expect_eq(widest, 16, "%s on %s", rows[i].spec, target_at(n)->name);
+      cr_expect_eq(p.v_channels > 1, rows[i].transposed, "%s on %s", rows[i].spec, target_at(n)->name);
+    }
+    spec_finish(&s);
+  }
+}
+
+/* ---- resources ---- */
+
+static void fits_registers(const contract *c, const decode_plan *p, const char *what) {
+  (void)c;
+  cr_expect(p->registers > 0 && p->registers <= p->target->vgprs, "%s: %d of %d registers", what, p->registers,
+            p->target->vgprs);
+}
+
+Test(plan, shipped_specs_are_estimated_to_fit_the_registers) { for_each_shipped(fits_registers); }
+
+static int lds_limit(const target *t) { return t->family == FAMILY_CUDA ? WIDEST_STATIC_SHARED : t->lds_bytes; }
+
+static void fits_lds(const contract *c, const decode_plan *p, const char *what) {
+  (void)c;
+  cr_assert(p->lds_bytes > 0 && p->lds_bytes <= lds_limit(p->target), "%s: %d of %d bytes of LDS", what, p->lds_bytes,
+            lds_limit(p->target));
+}
+
+Test(plan, a_workgroup_fits_the_lds) { everywhere(fits_lds); }
+
+Test(plan, a_variant_is_served_as_asked_or_declined) {
+  spec s = shipped("minimax-m3-dense-fp8");
+  for (size_t n = 0; n < target_count(); n++)
+    for (int waves = 1; waves <= 17; waves++) {
+      contract c = contract_resolve(&s.contract, target_at(n)->fp8);
+      decode_plan p;
+      variant v = {.structure = STRUCTURE_DIRECT, .waves = waves};
+      diags problems;
+      diags_init(&problems);
+      hd_status status = plan_decode(&c, &v, target_at(n), &p, &problems);
+      if (status == HD_OK) {
+        cr_expect_eq(p.waves, waves);
+        fits_lds(&c, &p, target_at(n)->name);
+      } else {
+        cr_assert_eq(problems.count, 1);
+        cr_expect_str_eq(problems.items[0].code, "decline.waves");
+        cr_expect_str_eq(problems.items[0].field, "tune.waves");
+        cr_expect(waves > 4 || waves == 3, "%d waves on %s: %s", waves, target_at(n)->name, problems.items[0].message);
+      }
+      diags_finish(&problems);
+    }
+  spec_finish(&s);
+}
+
+/* ---- the ring: operands are read from LDS as they were copied ---- */
+
+/* Byte of (token, channel) in a stage: pages copied whole lie one behind the other, slices lie by 16 channels. */
+static int staged_k(const contract *c, const ring_plan *p, int token, int channel) {
+  if (p->k_slices == 1)
+    return token / p->piece * p->piece * c->head_dim.qk + channel / 16 * p->piece * 16 + token % p->piece * 16 + channel % 16;
+  return channel / 16 * p->tile * 16 + token * 16 + channel % 16;
+}
+
+static void ring_reads_its_rows(const contract *c, const ring_plan *p, const char *what) {
+  cr_assert(p->tile == 128 && c->kv.page % p->piece == 0 && p->tile % p->piece == 0, "%s", what);
+  cr_assert(p->k_slices == 1 || p->k_slices * 16 == c->head_dim.qk, "%s", what);
+  cr_assert(p->stages >= 1 && p->lds_bytes <= p->target->lds_bytes, "%s: %d bytes", what, p->lds_bytes);
+  cr_assert_geq(p->column_heads, c->query.heads_per_kv, "%s", what);
+  bool seen[128] = {false};
+  for (int product = 0; product < 2; product++)
+    for (int row = 0; row < 64; row++) {
+      int token = p->consecutive ? product * 64 + row : row / 8 * 16 + product * 8 + row % 8;
+      cr_assert_not(seen[token], "%s: token %d twice", what, token);
+      seen[token] = true;
+      for (int channel = 0; channel < c->head_dim.qk; channel++)
+        cr_assert_eq(product * p->k_product + row / 8 * p->k_group + row % 8 * 16 + channel / 16 * p->k_leading + channel % 16,
+                     staged_k(c, p, token, channel), "%s: token %d channel %d", what, token, channel);
+    }
+  /* What is copied lies together in the cache: a whole page of K, or 16 channels of a piece; V by pieces. */
+  for (int slot = 0; slot < c->kv.page; slot++) {
+    for (int channel = 0; channel < c->head_dim.qk; channel++)
+      cr_assert_eq(layout_offset(&c->kv.k, 0, 0, 1, 0, 0, slot, channel),
+                   channel / 16 * c->kv.page * 16 + slot * 16 + channel % 16, "%s: K", what);
+    for (int channel = 0; channel < c->head_dim.v; channel++)
+      cr_assert_eq(layout_offset(&c->kv.v, 0, 0, 1, 0, 0, slot, channel),
+                   slot / 16 * c->head_dim.v * 16 + channel * 16 + slot % 16, "%s: V", what);
+  }
+}
+
+Test(plan, the_ring_reads_every_token_from_where_it_was_copied) {
+  const target *t = target_find("sm_90");
+  uint64_t state = 0x94d049bb133111ebu;
+  int served = 0;
+  for (int round = 0; round < 20000; round++) {
+    contract c = random_contract(&state);
+    c = contract_resolve(&c, t->fp8);
+    if (random_below(&state, 2)) { /* chance alone rarely makes both */
+      layout_error error;
+      parse_list("[b,h,d/16,s,d%16]", AXES_CACHE, c.kv.page, c.head_dim.qk, &c.kv.k, &error);
+      parse_list("[b,h,s/16,d,s%16]", AXES_CACHE, c.kv.page, c.head_dim.v, &c.kv.v, &error);
+    }
+    layout_canonicalize(&c.kv.k);
+    layout_canonicalize(&c.kv.v);
+    decode_plan p;
+    diags problems;
+    diags_init(&problems);
+    if (plan_decode(&c, &(variant){0}, t, &p, &problems) == HD_OK && p.structure == STRUCTURE_RING) {
+      ring_plan ring;
+      text what;
+      text_init(&what);
+      contract_write(&c, &what);
+      cr_assert_null(ring_obstacle(&c, t));
+      cr_assert_eq(plan_ring(&c, &(variant){0}, t, &ring, &problems), HD_OK, "%s", text_string(&what));
+      ring_reads_its_rows(&c, &ring, text_string(&what));
+      text_finish(&what);
+      served++;
+    } else if (diags_errors(&problems) == 0) {
+      cr_assert(p.structure_reason[0], "a target with a ring says why it is not taken");
+    }
+    diags_finish(&problems);
+  }
+  cr_expect_gt(served, 100, "%d", served);
+}
+
+Test(plan, a_ring_that_cannot_be_is_declined_by_name) {
+  spec s = shipped("llama3-70b-tp8-bf16");
+  for (size_t n = 0; n < target_count(); n++) {
+    decode_plan p;
+    diags problems;
+    diags_init(&problems);
+    cr_expect_eq(plan_decode(&s.contract, &(variant){.structure = STRUCTURE_RING}, target_at(n), &p, &problems), HD_DECLINED);
+    cr_assert_eq(problems.count, 1);
+    cr_expect_str_eq(problems.items[0].code, "decline.structure");
+    diags_finish(&problems);
+  }
+  spec_finish(&s);
+}
+
+/* ---- the writer ---- */
+
+Test(plan, the_writers_lanes_cover_a_row) {
+  uint64_t state = 42;
+  int served = 0;
+  for (int round = 0; round < 2000; round++) {
+    contract c = random_contract(&state);
+    const target *t = target_at((size_t)random_below(&state, (int)target_count()));
+    c = contract_resolve(&c, t->fp8);
+    write_plan p;
+    diags problems;
+    diags_init(&problems);
+    if (plan_write(&c, &(variant){0}, t, &p, &problems) == HD_OK) {
+      int widest = c.head_dim.qk > c.head_dim.v ? c.head_dim.qk : c.head_dim.v;
+      cr_assert_eq(p.load * dtype_bytes(c.query.dtype), 16);
+      cr_assert(c.head_dim.qk % p.load == 0 && c.head_dim.v % p.load == 0, "lanes load whole chunks");
+      cr_assert(p.row_lanes * p.load >= widest && (p.row_lanes == 1 || p.row_lanes / 2 * p.load < widest));
+      cr_assert_eq(p.row_lanes & (p.row_lanes - 1), 0);
+      cr_assert(t->wave % p.row_lanes == 0 && p.threads % t->wave == 0, "a row stays in one wave");
+      served++;
+    }
+    diags_finish(&problems);
+  }
+  cr_expect_gt(served, 400);
+}
+
+/* ---- declines ---- */
+
+static void edit_rows(contract *c) { c->query.rows = 2; }
+static void edit_heads(contract *c) { c->query.heads_per_kv = 17; }
+static void edit_query(contract *c) { c->query.dtype = DTYPE_FP32; }
+static void edit_int8(contract *c) { c->kv.k_dtype = c->kv.v_dtype = DTYPE_INT8; }
+static void edit_e5m2(contract *c) { c->kv.k_dtype = c->kv.v_dtype = DTYPE_FP8_E5M2; }
+static void edit_mixed(contract *c) { c->kv.v_dtype = DTYPE_BF16; }
+static void edit_dialect(contract *c) { c->kv.k_dtype = c->kv.v_dtype = DTYPE_FP8_E4M3FNUZ; }
+static void edit_head_scale(contract *c) { c->scale.granularity = SCALE_HEAD; }
+static void edit_token_scale(contract *c) { c->scale.granularity = SCALE_TOKEN; }
+static void edit_page_scale(contract *c) { c->scale.granularity = SCALE_PAGE_HEAD; }
+static void edit_group_scale(contract *c) { c->scale.granularity = SCALE_GROUP; }
+static void edit_scale_dtype(contract *c) { c->scale.dtype = DTYPE_E8M0; }
+static void edit_indptr(contract *c) { c->select.form = SELECT_INDPTR; }
+static void edit_blocks(contract *c) { c->select.form = SELECT_BLOCKS; }
+static void edit_kv_head(contract *c) { c->select.per = PER_KV_HEAD; }
+static void edit_per_row(contract *c) { c->select.per = PER_ROW; }
+static void edit_index(contract *c) { c->select.index = DTYPE_INT64; }
+static void edit_window(contract *c) { c->mask.window = 4096; }
+static void edit_sinks(contract *c) { c->mask.sinks = true; }
+static void edit_softcap(contract *c) { c->logits.softcap = 30; }
+static void edit_output(contract *c) { c->output.dtype = DTYPE_FP8_E4M3FN; }
+static void edit_qk(contract *c) { c->head_dim.qk = 80; }
+static void edit_v(contract *c) { c->head_dim.v = 96; }
+static void edit_wide(contract *c) { c->head_dim.qk = 320; }
+static void edit_tiny(contract *c) { c->head_dim.qk = 60; }
+static void edit_kernels_decode(contract *c) { c->kernels = KERNEL_WRITE; }
+static void edit_kernels_write(contract *c) { c->kernels = KERNEL_DECODE; }
+
+enum { WRITER = 1, READER = 2, BOTH = 3 };
+
+static const struct {
+  void (*edit)(contract *c);
+  int who; /* which operations decline it */
+  const char *code, *field;
+} declines[] = {
+    {edit_rows, READER, "decline.query-rows", "query.rows"},
+    {edit_heads, READER, "decline.heads-per-kv", "query.heads_per_kv"},
+    {edit_query, BOTH, "decline.query-dtype", "query.dtype"},
+    {edit_int8, BOTH, "decline.kv-dtype", "kv.dtype"},
+    {edit_e5m2, BOTH, "decline.kv-dtype", "kv.dtype"},
+    {edit_mixed, BOTH, "decline.kv-dtype", "kv.dtype"},
+    {edit_dialect, BOTH, "decline.dialect", "kv.dtype"},
+    {edit_head_scale, BOTH, "decline.scale-granularity", "scale.granularity"},
+    {edit_token_scale, BOTH, "decline.scale-granularity", "scale.granularity"},
+    {edit_page_scale, BOTH, "decline.scale-granularity", "scale.granularity"},
+    {edit_group_scale, BOTH, "decline.scale-granularity", "scale.granularity"},
+    {edit_scale_dtype, BOTH, "decline.scale-dtype", "scale.dtype"},
+    {edit_indptr, READER, "decline.select-form", "select.form"},
+    {edit_blocks, READER, "decline.select-form", "select.form"},
+    {edit_kv_head, READER, "decline.select-per", "select.per"},
+    {edit_per_row, READER, "decline.select-per", "select.per"},
+    {edit_index, READER, "decline.select-index", "select.index"},
+    {edit_window, READER, "decline.window", "mask.window"},
+    {edit_sinks, READER, "decline.sinks", "mask.sinks"},
+    {edit_softcap, READER, "decline.softcap", "logits.softcap"},
+    {edit_output, READER, "decline.output-dtype", "output.dtype"},
+    {edit_qk, READER, "decline.head-dim", "head_dim.qk"},
+    {edit_v, READER, "decline.head-dim", "head_dim.v"},
+    {edit_wide, BOTH, "decline.head-dim", "head_dim.qk"},
+    {edit_tiny, BOTH, "decline.head-dim", "head_dim.qk"},
+    {edit_kernels_decode, READER, "decline.kernels", "kernels"},
+    {edit_kernels_write, WRITER, "decline.kernels", "kernels"},
+};
+
+Test(plan, one_field_outside_what_is_served_is_one_decline_with_its_name) {
+  spec s = shipped("minimax-m3-dense-fp8");
+  const target *t = target_find("gfx950");
+  for (size_t i = 0; i < sizeof declines / sizeof *declines; i++)
+    for (int who = WRITER; who <= READER; who++) {
+      contract c = s.contract;
+      declines[i].edit(&c);
+      c = contract_resolve(&c, t->fp8);
+      union {
+        decode_plan decode;
+        write_plan write;
+        unsigned char bytes[sizeof(decode_plan) + sizeof(write_plan)];
+      } p, untouched;
+      memset(&p, 0x5a, sizeof p);
+      untouched = p;
+      diags problems;
+      diags_init(&problems);
+      hd_status status = who == READER ? plan_decode(&c, &(variant){0}, t, &p.decode, &problems)
+                                       : plan_write(&c, &(variant){0}, t, &p.write, &problems);
+      const char *name = who == READER ? "decode" : "write";
+      if (!(declines[i].who & who)) {
+        cr_expect_eq(status, HD_OK, "%s serves %s", name, declines[i].code);
+      } else {
+        cr_expect_eq(status, HD_DECLINED, "%s declines %s", name, declines[i].code);
+        cr_assert_eq(problems.count, 1, "%s, %s: %zu diagnostics", declines[i].code, name, problems.count);
+        cr_expect_str_eq(problems.items[0].code, declines[i].code);
+        cr_expect_str_eq(problems.items[0].field, declines[i].field);
+        cr_expect_eq(memcmp(p.bytes, untouched.bytes, sizeof p.bytes), 0, "%s: the plan is left alone", declines[i].code);
+      }
+      diags_finish(&problems);
+    }
+  spec_finish(&s);
+}
+
+Test(plan, a_dialect_is_served_where_it_is_spoken) {
+  spec s = shipped("minimax-m3-dense-fp8");
+  static const dtype dialects[] = {DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ};
+  for (size_t n = 0; n < target_count(); n++)
+    for (int i = 0; i < 2; i++) {
+      const target *t = target_at(n);
+      contract c = s.contract;
+      c.kv.k_dtype = c.kv.v_dtype = dialects[i];
+      decode_plan p;
+      diags problems;
+      diags_init(&problems);
+      hd_status status = plan_decode(&c, &(variant){0}, t, &p, &problems);
+      cr_expect_eq(status, dialects[i] == t->fp8 ? HD_OK : HD_DECLINED, "%s on %s", dtype_name(dialects[i]), t->name);
+      cr_expect((status == HD_OK) == (problems.count == 0));
+      diags_finish(&problems);
+    }
+  spec_finish(&s);
+}
+
+Test(plan, all_declines_come_in_one_answer) {
+  spec s = shipped("minimax-m3-dense-fp8");
+  contract c = contract_resolve(&s.contract, DTYPE_FP8_E4M3FN);
+  edit_rows(&c);
+  edit_window(&c);
+  edit_index(&c);
+  edit_v(&c);
+  decode_plan p;
+  diags problems;
+  diags_init(&problems);
+  cr_expect_eq(plan_decode(&c, &(variant){.waves = 5}, target_find("gfx950"), &p, &problems), HD_DECLINED);
+  cr_expect_eq(problems.count, 5);
+  diags_finish(&problems);
+  spec_finish(&s);
+}
+
+Test(plan, diagnostics_of_others_are_neither_counted_nor_lost) {
+  spec s = shipped("nhd-fp16");
+  decode_plan p;
+  diags problems;
+  diags_init(&problems);
+  diags_errorf(&problems, "spec.value", "kv.page", "from before");
+  cr_expect_eq(plan_decode(&s.contract, &(variant){0}, target_find("gfx942"), &p, &problems), HD_OK);
+  cr_expect_eq(problems.count, 1);
+  diags_finish(&problems);
+  spec_finish(&s);
+}
