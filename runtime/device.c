@@ -6,10 +6,10 @@
 
 #define EMU_LIBRARY "libheddle-emu.so"
 
-/* Below the folder of the executable or library: installed beside it, under lib, or in the build folder. */
+/* Below the folder of the executable or library: beside it (the top of the build folder), where it is
+ * installed, and seen from the build folder's tests. */
 static const char *const emu_places[] = {
-    "",          "../lib/",      "../lib/heddle/", "../lib/x86_64-linux-gnu/",
-    "../lib64/", "runtime/emu/", "../runtime/emu/"};
+    "", "heddle/", "../lib/heddle/", "../lib64/heddle/", "../lib/x86_64-linux-gnu/heddle/", "../"};
 
 typedef struct emu_search {
   void *library;

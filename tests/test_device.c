@@ -287,6 +287,19 @@ static void probe(const char *before, const char *name, char out_answer[4096]) {
   cr_expect(pclose(answer) == 0, "%s: %s", command, out_answer);
 }
 
+#ifdef HEDDLE_WITH_EMU
+Test(device, every_amd_target_runs_a_kernel_on_the_plug_in_of_the_build, .timeout = 60) {
+  static const char *const names[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+  for (int i = 0; i < 4; i++) {
+    char device_and_code[4096], answer[4096];
+    snprintf(device_and_code, sizeof device_and_code, "emu:%s '%s/tests/sample_%s.co'", names[i],
+             getenv("HEDDLE_BUILD"), names[i]);
+    probe("", device_and_code, answer);
+    cr_expect(strncmp(answer, "ok device.run: 0 numbers wrong", 30) == 0, "%s: %s", names[i], answer);
+  }
+}
+#endif
+
 /* The folder that tools/fetch-rocm.sh fills. */
 static void fetched_folder(char out_path[1024]) {
   const char *given = getenv("HEDDLE_ROCM"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
