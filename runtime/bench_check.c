@@ -1,0 +1,145 @@
+#include "bench_data.h"
+#include "oracle.h"
+#include "verify.h"
+#include "verify_data.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tokens times query heads that the oracle is asked for: it takes about 1.3 microseconds each. The longest
+ * sequence is checked whatever it takes. */
+static const int64_t budget = 1 << 20;
+
+/* Query rows of one sequence. */
+static int64_t rows_of(const bench_data *d) {
+  return d->dims[DIM_ROWS] * d->dims[DIM_KV_HEADS] * d->contract->query.heads_per_kv;
+}
+
+static bool chosen(const bench_expected *e, int64_t seq) {
+  for (int i = 0; i < e->count; i++)
+    if (e->seqs[i] == seq) return true;
+  return false;
+}
+
+static void choose(bench_expected *e, const bench_data *d, random_state *r) {
+  const int32_t *lengths = d->memory[TENSOR_LENGTHS];
+  int64_t seqs = d->dims[DIM_SEQS], spent = 0;
+  for (int64_t attempt = 0; attempt < 4 * BENCH_MAX_CHECKED && e->count < BENCH_MAX_CHECKED; attempt++) {
+    int64_t seq = random_below(r, seqs);
+    if (attempt == 0) /* the first of the longest ones from here on */
+      while (lengths[seq] < d->longest)
+        seq = (seq + 1) % seqs;
+    int64_t cost = lengths[seq] * rows_of(d);
+    if (chosen(e, seq) || (e->count > 0 && spent + cost > budget)) continue;
+    e->seqs[e->count++] = seq;
+    spent += cost;
+  }
+}
+
+/* The oracle on one sequence alone. */
+static hd_status decode_one(const bench_data *d, int64_t seq, double scale, double *out, diags *errors) {
+  static const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_PAGE_TABLE, TENSOR_LENGTHS};
+  tensors host = d->host;
+  int64_t dims[DIM_COUNT];
+  memcpy(dims, d->dims, sizeof dims);
+  for (size_t i = 0; i < sizeof per_sequence / sizeof per_sequence[0]; i++) {
+    tensor *t = &host.by_name[per_sequence[i]];
+    t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
+  }
+  dims[DIM_SEQS] = 1;
+  return oracle_decode(d->contract, &host, dims, scale, out, NULL, errors);
+}
+
+hd_status bench_expected_init(bench_expected *e, const bench_data *d, double scale, uint64_t seed,
+                              diags *errors) {
+  random_state r = {seed ^ 0x6368656b};
+  int64_t elements = rows_of(d) * d->contract->head_dim.v;
+  *e = (bench_expected){0};
+  choose(e, d, &r);
+  e->rows = calloc((size_t)(e->count * elements) + 1, sizeof *e->rows);
+  if (!e->rows) return HD_OUT_OF_MEMORY;
+  hd_status status = HD_OK;
+  for (int i = 0; status == HD_OK && i < e->count; i++)
+    status = decode_one(d, e->seqs[i], scale, e->rows + i * elements, errors);
+  if (status != HD_OK) bench_expected_finish(e);
+  return status;
+}
+
+void bench_expected_finish(bench_expected *e) {
+  free(e->rows);
+  *e = (bench_expected){0};
+}
+
+static double value_at(const void *array, dtype type, int64_t index) {
+  return dtype_decode(type, (const unsigned char *)array + (size_t)index * (size_t)dtype_bytes(type));
+}
+
+static void fail(bench_result *r, const char *format, ...) HD_PRINTF(2, 3);
+
+/* The first problem stays. */
+static void fail(bench_result *r, const char *format, ...) {
+  va_list args;
+  if (!r->good) return;
+  va_start(args, format);
+  vsnprintf(r->problem, sizeof r->problem, format, args);
+  va_end(args);
+  r->good = false;
+}
+
+/* Squares of what differs, of what is expected, and of what rounding to the output format differs by. */
+typedef struct squares {
+  double error, norm, rounding;
+} squares;
+
+static squares compare_row(const double *expected, const void *out, dtype type, int64_t first,
+                           int64_t width) {
+  squares s = {0};
+  for (int64_t i = 0; i < width; i++) {
+    unsigned char rounded[8];
+    dtype_encode(type, expected[i], rounded);
+    double error = value_at(out, type, first + i) - expected[i];
+    double rounding = dtype_decode(type, rounded) - expected[i];
+    s.error += error * error;
+    s.norm += expected[i] * expected[i];
+    s.rounding += rounding * rounding;
+  }
+  return s;
+}
+
+void bench_expected_compare(const bench_expected *e, const bench_data *d, const void *out, bench_result *r) {
+  dtype type = d->contract->output.dtype;
+  int64_t width = d->contract->head_dim.v, rows = rows_of(d), worst = 0;
+  squares all = {0};
+  r->good = true;
+  r->problem[0] = '\0';
+  r->checked = e->count;
+  r->row_rms = 0;
+  /* Rows that nobody wrote hold NaN, also those of sequences that are not sampled. */
+  for (int64_t i = 0; i < d->dims[DIM_SEQS] * rows * width; i++)
+    if (!isfinite(value_at(out, type, i)))
+      fail(r, "row %" PRId64 " channel %" PRId64 " is not finite", i / width, i % width);
+  for (int i = 0; i < e->count; i++)
+    for (int64_t row = 0; row < rows; row++) {
+      int64_t at = e->seqs[i] * rows + row;
+      squares s = compare_row(e->rows + (i * rows + row) * width, out, type, at * width, width);
+      all.error += s.error;
+      all.norm += s.norm;
+      all.rounding += s.rounding;
+      double relative = s.norm > 0 ? sqrt(s.error / s.norm) : 0;
+      if (relative > r->row_rms) {
+        r->row_rms = relative;
+        worst = at;
+      }
+    }
+  r->rms = all.norm > 0 ? sqrt(all.error / all.norm) : 0;
+  double rounding = all.norm > 0 ? all.rounding / all.norm : 0;
+  r->rms_allowed = fmax(VERIFY_RMS, sqrt(rounding + VERIFY_COMPUTED * VERIFY_COMPUTED));
+  if (all.norm == 0) fail(r, "the expected result is zero: nothing is checked");
+  if (!(r->row_rms <= VERIFY_ROW_RMS))
+    fail(r, "relative RMS error of row %" PRId64 " is %.2e, allowed %.1e", worst, r->row_rms,
+         VERIFY_ROW_RMS);
+  if (!(r->rms <= r->rms_allowed))
+    fail(r, "relative RMS error %.2e, allowed %.1e", r->rms, r->rms_allowed);
+}

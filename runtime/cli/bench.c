@@ -1,0 +1,228 @@
+#include "../bench.h"
+#include "bench_report.h"
+#include "verbs.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SHAPES = 512, DEFAULT_REPEAT = 9 };
+
+/* What the command line asks for. */
+typedef struct request {
+  const cli *c;
+  spec_file file;
+  variant variant;
+  compiler_kind compiler;
+  bench_options options;
+  int shape_count;
+  bench_shape shapes[MAX_SHAPES];
+  report_form form;
+} request;
+
+static const char *preset_name(size_t index) {
+  return bench_presets[index].name;
+}
+
+static int add_shape(request *r, const bench_shape *shape) {
+  if (r->shape_count == MAX_SHAPES) return cli_usage(r->c, "more than %d shapes", MAX_SHAPES);
+  r->shapes[r->shape_count++] = *shape;
+  return EXIT_FINE;
+}
+
+static int add_preset(request *r, const char *name) {
+  const bench_preset *p = bench_preset_find(name);
+  if (!p) {
+    const char *near = cli_nearest(name, (size_t)bench_preset_count, preset_name);
+    return near ? cli_usage(r->c, "unknown preset '%s' (did you mean %s?)", name, near)
+                : cli_usage(r->c, "unknown preset '%s': decode, first or tiny", name);
+  }
+  int code = EXIT_FINE;
+  for (int i = 0; !code && i < p->count; i++)
+    code = add_shape(r, &p->shapes[i]);
+  return code;
+}
+
+static int read_shapes(request *r) {
+  int code = EXIT_FINE;
+  const char *word;
+  for (int i = 0; !code && (word = cli_list(r->c, "preset", i)); i++)
+    code = add_preset(r, word);
+  for (int i = 0; !code && (word = cli_list(r->c, "shape", i)); i++) {
+    bench_shape shape;
+    if (!bench_shape_parse(word, &shape))
+      return cli_usage(r->c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16 (at most 2^31 - 1 tokens)",
+                       word);
+    code = add_shape(r, &shape);
+  }
+  return code;
+}
+
+/* "8,16,auto". */
+static int read_splits(request *r) {
+  const char *at = cli_text(r->c, "split");
+  bench_options *o = &r->options;
+  if (!at) at = "auto";
+  for (;;) {
+    size_t length = strcspn(at, ",");
+    char *end = NULL;
+    long value = length == 4 && memcmp(at, "auto", 4) == 0 ? 0 : strtol(at, &end, 10);
+    bool good = !end || (end == at + length && length > 0 && value >= 1 && value <= 4096);
+    if (!good)
+      return cli_usage(r->c, "--split takes auto or numbers from 1 to 4096 with commas between, not '%s'",
+                       cli_text(r->c, "split"));
+    if (o->split_count == BENCH_MAX_SPLITS) return cli_usage(r->c, "more than %d splits", BENCH_MAX_SPLITS);
+    o->splits[o->split_count++] = value;
+    if (!at[length]) return EXIT_FINE;
+    at += length + 1;
+  }
+}
+
+static int read_request(request *r) {
+  const cli *c = r->c;
+  if (!cli_text(c, "device")) return cli_usage(c, "--device is missing, such as --device cuda:0");
+  if (c->json && cli_flag(c, "csv")) return cli_usage(c, "--json and --csv exclude each other");
+  r->form = c->json ? REPORT_JSON : cli_flag(c, "csv") ? REPORT_CSV : REPORT_TABLE;
+  r->options.ragged = cli_flag(c, "ragged");
+  r->options.page = (int)cli_int(c, "page", 0);
+  r->options.repeat = (int)cli_int(c, "repeat", DEFAULT_REPEAT);
+  r->options.seed = (uint64_t)cli_int(c, "seed", 1);
+  int code = cli_variant(c, &r->variant);
+  if (!code) code = cli_compiler(c, &r->compiler);
+  if (!code) code = read_splits(r);
+  if (!code) code = read_shapes(r);
+  return code;
+}
+
+static int write_chart(const request *r, const session *s, const bench_result *results, int count, diags *d) {
+  const char *path = cli_text(r->c, "svg");
+  text svg, title, subtitle;
+  if (!path) return EXIT_FINE;
+  text_init(&svg);
+  text_init(&title);
+  text_init(&subtitle);
+  text_addf(&title, "heddle decode: %s", r->file.spec.name);
+  text_addf(&subtitle, "%s (%s), sequences x tokens x kv heads x query heads a kv head", s->facts.name, s->target->name);
+  bench_chart(results, count, text_string(&title), text_string(&subtitle), &svg);
+  hd_status status = svg.failed ? HD_OUT_OF_MEMORY
+                                : cli_write_file(path, text_string(&svg), svg.length, d);
+  text_finish(&svg);
+  text_finish(&title);
+  text_finish(&subtitle);
+  if (status == HD_OK) return EXIT_FINE;
+  cli_complain(path, NULL, d);
+  return cli_exit_code(status);
+}
+
+/* Runs all shapes. A shape that is declined is reported, and the others go on. */
+static int run_shapes(request *r, session *s, const contract *c, bench_result *results, diags *d) {
+  report out;
+  int code = EXIT_FINE, count = 0, splits = r->options.split_count;
+  hd_status status = HD_OK;
+  report_init(&out, r->form, r->file.spec.name, s, &r->options);
+  for (int i = 0; i < r->shape_count; i++) {
+    bench_result *own = results + count;
+    status = bench_run(s, c, r->file.spec.name, &r->variant, &r->shapes[i], &r->options, own, d);
+    if (status == HD_DECLINED || status == HD_INVALID) {
+      cli_complain(r->file.path, &r->file, d);
+      diags_finish(d);
+      diags_init(d);
+      code = EXIT_DECLINED;
+      continue;
+    }
+    if (status != HD_OK) break;
+    for (int j = 0; j < splits; j++) {
+      report_result(&out, &own[j]);
+      if (!own[j].good) code = EXIT_DECLINED;
+    }
+    count += splits;
+  }
+  if (status != HD_OK && status != HD_DECLINED && status != HD_INVALID) {
+    report_finish(&out, false, false);
+    return cli_fail(r->c, r->file.path, &r->file, d, status);
+  }
+  int written = write_chart(r, s, results, count, d);
+  int printed = report_finish(&out, true, code == EXIT_FINE);
+  return written ? written : printed ? printed : code;
+}
+
+static int run_request(request *r, diags *d) {
+  session s;
+  hd_status status = session_open(cli_text(r->c, "device"), r->compiler, NULL, &s, d);
+  if (status == HD_INVALID && d->count) return cli_usage(r->c, "--device: %s", d->items[0].message);
+  if (status != HD_OK) return cli_fail(r->c, r->file.path, &r->file, d, status);
+  contract resolved = contract_resolve(&r->file.spec.contract, s.target->fp8);
+  int code = EXIT_FINE;
+  if (r->shape_count == 0) code = add_preset(r, s.facts.emulated ? "tiny" : "decode");
+  size_t rows = (size_t)r->shape_count * (size_t)r->options.split_count;
+  bench_result *results = calloc(rows, sizeof *results);
+  if (code == EXIT_FINE)
+    code = results ? run_shapes(r, &s, &resolved, results, d)
+                   : cli_fail(r->c, r->file.path, &r->file, d, HD_OUT_OF_MEMORY);
+  free(results);
+  session_close(&s);
+  return code;
+}
+
+static int bench(cli *c) {
+  diags d;
+  request *r = calloc(1, sizeof *r);
+  if (!r) return EXIT_FAILED;
+  r->c = c;
+  int code = read_request(r);
+  if (code) {
+    free(r);
+    return code;
+  }
+  diags_init(&d);
+  hd_status status = spec_file_read(c->arguments[0], &r->file, &d);
+  if (status != HD_OK)
+    code = cli_fail(c, c->arguments[0], &r->file, &d, status);
+  else if (!contract_has_operation(&r->file.spec.contract, OPERATION_DECODE))
+    code = cli_usage(c, "%s has no kernel 'decode'", r->file.path);
+  else
+    code = run_request(r, &d);
+  spec_file_finish(&r->file);
+  diags_finish(&d);
+  free(r);
+  return code;
+}
+
+static const cli_option bench_options_table[] = {
+    {"device", 'd', OPTION_TEXT, "DEVICE", "cuda:0, hip:0, emu:gfx950 (heddle doctor lists what is there)", 0,
+     0},
+    {"shape", 's', OPTION_LIST, "SHAPE",
+     "SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16; may be repeated; without G the spec's heads_per_kv", 0, 0},
+    {"preset", 0, OPTION_LIST, "PRESET", "decode (nine shapes, the default), first (three of them), tiny", 0,
+     0},
+    {"ragged", 0, OPTION_FLAG, NULL, "every 8th sequence full, the others 1/16 to 5/16 of it", 0, 0},
+    {"page", 0, OPTION_INT, "N", "another page size than the spec's", 1, 1 << 20},
+    {"split", 0, OPTION_TEXT, "LIST", "auto or numbers, such as 8,16,auto; each is timed (default: auto)", 0,
+     0},
+    {"repeat", 'n', OPTION_INT, "N", "replays of the graph (default: 9)", 7, BENCH_MAX_REPEAT},
+    {"seed", 0, OPTION_INT, "N", "seed of inputs and pages (default: 1)", 0, INT64_MAX},
+    {"svg", 0, OPTION_TEXT, "FILE", "also draw the shares of the read kernel's speed", 0, 0},
+    {"csv", 0, OPTION_FLAG, NULL, "print the result as CSV", 0, 0},
+    OPTION_ROW_VARIANT,
+    OPTION_ROW_COMPILER,
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+const cli_verb verb_bench = {
+    .name = "bench",
+    .arguments = "SPEC --device DEVICE",
+    .summary = "time decode beside a kernel that only reads the same bytes",
+    .details = "Caches lie in copies of together more than 450 MB that a graph of launches walks over; the\n"
+               "figure is the median of its replays, merge included. The result is held against the float64\n"
+               "reference first: a wrong one has no figure. Emulated devices check and give no times.\n"
+               "docs/benchmarks.md has the method and the columns.\n",
+    .examples = "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0\n"
+                "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --shape 4x8192x1x16 --split 8,16,33\n"
+                "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --page 16 --svg bench.svg --json\n",
+    .result = "0 measured, 1 declined or a wrong result, 2 usage, 3 failure",
+    .options = bench_options_table,
+    .fewest = 1,
+    .most = 1,
+    .run = bench,
+};

@@ -1,0 +1,25 @@
+/* Where the results of `heddle bench` go: a table as they come, CSV, or JSON at the end. */
+#ifndef HEDDLE_CLI_BENCH_REPORT_H
+#define HEDDLE_CLI_BENCH_REPORT_H
+
+#include "../bench.h"
+#include "cli.h"
+
+typedef enum report_form { REPORT_TABLE, REPORT_CSV, REPORT_JSON } report_form;
+
+typedef struct report {
+  report_form form;
+  const char *spec;
+  const session *session;
+  const bench_options *options;
+  int count;
+  text results; /* JSON */
+} report;
+
+void report_init(report *r, report_form form, const char *name, const session *s,
+                 const bench_options *options);
+void report_result(report *r, const bench_result *result);
+/* Prints what is left to print unless it is not `wanted`. An exit code. */
+int report_finish(report *r, bool wanted, bool good);
+
+#endif
