@@ -140,8 +140,10 @@ void verify_case_random(random_state *r, const char *name, verify_case *out_case
     c.lengths[i].tokens = (int)random_below(r, 100);
   }
   c.splits = 1 + random_below(r, 4);
-  const unsigned possible[] = {
-      0, TRAIT_ZERO_QUERY, TRAIT_ZERO_TOKENS, TRAIT_SKIPPED, TRAIT_PEAKED, TRAIT_OUTLIERS};
-  c.traits = possible[random_below(r, 6)] | possible[random_below(r, 4)];
+  /* Not together: all-zero rows with a very uneven softmax. Then a result is a sum of probabilities of 1e-6,
+   * which the limits of this comparison are not made for. */
+  const unsigned kinds[] = {
+      0, TRAIT_PEAKED, TRAIT_OUTLIERS, TRAIT_ZERO_TOKENS, TRAIT_ZERO_QUERY, TRAIT_WIDE_SCALES};
+  c.traits = kinds[random_below(r, 6)] | (random_below(r, 3) == 0 ? TRAIT_SKIPPED : 0u);
   *out_case = c;
 }

@@ -54,6 +54,7 @@ static void print_outcome_json(const verify_outcome *o, text *out) {
   json_number(out, &first, "rms", o->rms);
   json_number(out, &first, "rms_allowed", o->rms_allowed);
   json_number(out, &first, "row_rms", o->row_rms);
+  json_number(out, &first, "row_allowed", o->row_allowed);
   json_int(out, &first, "row", o->row);
   json_number(out, &first, "cosine", o->cosine);
   json_number(out, &first, "lse_error", o->lse_error);
