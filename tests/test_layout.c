@@ -306,6 +306,26 @@ static void runs_are_the_longest(const layout *l, const char *list) {
 
 Test(layout, a_run_is_the_longest_that_memory_has) { for_each_small_layout(runs_are_the_longest); }
 
+Test(layout, the_runs_of_the_layouts_of_the_field) {
+  static const struct {
+    const char *list;
+    int64_t page, dim, run_d, run_s;
+  } cases[] = {
+      {"[b, h, d/16, s, d%16]", 128, 128, 16, 1}, {"[b, h, s/16, d, s%16]", 128, 128, 1, 16},
+      {"[b, h, d, s]", 16, 128, 1, 16},           {"[b, h, d, s]", 528, 128, 1, 528},
+      {"[b, h, s, d]", 16, 128, 128, 1},          {"[b, s, h, d]", 16, 128, 128, 1},
+      {"[b, h, d%16, s, d/16]", 16, 128, 1, 1},   {"[b, h, d]", 1, 128, 128, 1},
+      {"[b, s, d, h]", 16, 128, 1, 1},            {"[b, h, d/32, s, d%32/8, d%8]", 16, 128, 32, 1},
+      {"[b, h, d, s/16, s%16]", 64, 128, 1, 64},  {"[b, h, d/8, s, d%8]", 1, 128, 128, 1},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    layout l = parsed(cases[i].list, cases[i].page, cases[i].dim);
+    cr_expect_eq(layout_run(&l, AXIS_D), cases[i].run_d, "%s: run of d", cases[i].list);
+    cr_expect_eq(layout_run(&l, AXIS_S), cases[i].run_s, "%s: run of s", cases[i].list);
+    cr_expect_eq(layout_run(&l, AXIS_H), 1, "%s: heads have a free stride", cases[i].list);
+  }
+}
+
 /* What the kernels rely on when they load `width` elements at once. */
 static void runs_start_aligned(const layout *l, const char *list) {
   for (int i = 0; i < 2; i++) {
