@@ -428,6 +428,38 @@ EACH_BUILD(multiplies_fp8_matrices) {
   bench_close(&t);
 }
 
+EACH_BUILD(multiplies_half_matrices) {
+  enum { K = 64 };
+  static uint16_t x[16][K], y[16][K];
+  float out[2][16][16];
+  uint32_t wave = strncmp(b->target, "gfx9", 4) == 0 ? 64 : 32;
+  bench t;
+  bench_open(&t, b);
+  for (int i = 0; i < 16 * K; ++i) {
+    (&x[0][0])[i] = half((int)(random_bits() % 33) - 16);
+    (&y[0][0])[i] = half((int)(random_bits() % 33) - 16);
+  }
+  struct { device_pointer a, b, c; int k; } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out), K};
+  run(&t, "matrix_half", (shape){{1, 1, 1}, {wave, 1, 1}, 0}, &args, sizeof args);
+  get(&t, out, args.c, sizeof out);
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 16; ++j) {
+      double want = 0, brain = 0, size = 0;
+      for (int k = 0; k < K; ++k) {
+        uint32_t xb = (uint32_t)x[i][k] << 16, yb = (uint32_t)y[j][k] << 16;
+        float xf, yf;
+        memcpy(&xf, &xb, 4);
+        memcpy(&yf, &yb, 4);
+        want += (x[i][k] ? of_half(x[i][k]) : 0) * (y[j][k] ? of_half(y[j][k]) : 0);
+        brain += (double)xf * (double)yf;
+        size += fabs((double)xf * (double)yf);
+      }
+      cr_assert_eq(out[0][i][j], want, "%s: f16 [%d][%d] %g, not %g", t.label, i, j, out[0][i][j], want);
+      cr_assert_float_eq(out[1][i][j], brain, 1e-6 * size, "%s: bf16 [%d][%d] %g, not %g", t.label, i, j, out[1][i][j], brain);
+    }
+  bench_close(&t);
+}
+
 EACH_BUILD(replays_a_captured_graph) {
   enum { N = 256 };
   float x[N], y[N], z[N];

@@ -233,3 +233,44 @@ KERNEL void matrix_fp8(const u8 *a, const u8 *b, float *c, int k) {
   for (int r = 0; r < 8; ++r) c[(8 * group + r) * 16 + i] = sum[r];
 }
 #endif
+
+/* The same in f16 and bf16 at once: C = A·B in f16 at c, in bf16 (of the same bytes) at c + 256. */
+#if defined(__gfx942__) || defined(__gfx950__)
+enum { HALF_K = 16, HALF_CHUNK = 4, HALF_SLOTS = 4, HALF_ROWS = 4 };
+typedef float4v sum_type;
+#elif defined(__gfx1201__)
+enum { HALF_K = 16, HALF_CHUNK = 8, HALF_SLOTS = 8, HALF_ROWS = 8 };
+typedef float8v sum_type;
+#else
+enum { HALF_K = 32, HALF_CHUNK = 8, HALF_SLOTS = 16, HALF_ROWS = 8 };
+typedef float8v sum_type;
+#endif
+typedef _Float16 half_fragment __attribute__((ext_vector_type(HALF_SLOTS)));
+typedef short short_fragment __attribute__((ext_vector_type(HALF_SLOTS)));
+typedef __bf16 brain_fragment __attribute__((ext_vector_type(HALF_SLOTS)));
+KERNEL void matrix_half(const u16 *a, const u16 *b, float *c, int k) {
+  int lane = thread_x(), i = lane % 16, group = lane / 16, groups = HALF_K / HALF_SLOTS;
+  sum_type sum = {}, brain = {};
+  for (int k0 = 0; k0 < k; k0 += HALF_K) {
+    union { half_fragment h; short_fragment s; brain_fragment b; u16 w[HALF_SLOTS]; } x, y;
+    for (int slot = 0; slot < HALF_SLOTS; ++slot) {
+      int kk = k0 + slot / HALF_CHUNK * HALF_CHUNK * groups + group * HALF_CHUNK + slot % HALF_CHUNK;
+      x.w[slot] = a[i * k + kk];
+      y.w[slot] = b[i * k + kk];
+    }
+#if defined(__gfx942__) || defined(__gfx950__)
+    sum = __builtin_amdgcn_mfma_f32_16x16x16f16(x.h, y.h, sum, 0, 0, 0);
+    brain = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(x.s, y.s, brain, 0, 0, 0);
+#elif defined(__gfx1201__)
+    sum = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(x.h, y.h, sum);
+    brain = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(x.s, y.s, brain);
+#else
+    sum = __builtin_amdgcn_wmma_f32_16x16x32_f16(false, x.h, false, y.h, (short)0, sum, false, false);
+    brain = __builtin_amdgcn_wmma_f32_16x16x32_bf16(false, x.b, false, y.b, (short)0, brain, false, false);
+#endif
+  }
+  for (int r = 0; r < HALF_ROWS; ++r) {
+    c[(HALF_ROWS * group + r) * 16 + i] = sum[r];
+    c[256 + (HALF_ROWS * group + r) * 16 + i] = brain[r];
+  }
+}
