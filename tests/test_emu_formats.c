@@ -173,34 +173,50 @@ Test(emu_formats, overflow_follows_the_format_and_the_mode) {
   cr_expect_eq(emu_encode(EMU_FORMAT_F16, -1e9, EMU_ROUND_UP, false), 0xfbffu);
 }
 
-/* The fast encoders see every f16/bf16 value, every midpoint in f32, and the f32 neighbours of those. */
-static void check_fast(emu_format_id id, uint32_t (*fast)(float)) {
-  for (unsigned code = 0; code < 0x7fff; ++code) {
+/* The fast encoders see every value of their format, every midpoint, the f32 neighbours of both, and the ends of the range. */
+static void check_fast(emu_format_id id, bool saturate, uint32_t (*fast)(float, bool)) {
+  unsigned sign_bit = codes(id) / 2;
+  for (unsigned code = 0; code < sign_bit; ++code) {
     double a = defined_value(id, code), b = defined_value(id, code + 1);
-    if (isnan(a) || isnan(b)) continue;
-    if (isinf(b)) b = 2 * a - defined_value(id, code - 1); /* where the next step would lie */
-    if (isinf(a)) continue;
+    if (!isfinite(a)) continue;
+    if (!isfinite(b) || b <= 0) b = 2 * a - defined_value(id, code - 1); /* where the next step would lie */
     float middle = (float)(a + (b - a) / 2);
-    const float values[] = {(float)a, middle, nextafterf(middle, 0), nextafterf(middle, INFINITY), nextafterf((float)a, INFINITY)};
+    const float values[] = {(float)a, middle, nextafterf(middle, 0), nextafterf(middle, INFINITY), nextafterf((float)a, INFINITY),
+                            nextafterf((float)b, 0)};
     for (size_t n = 0; n < sizeof values / sizeof *values; ++n)
       for (int sign = 0; sign < 2; ++sign) {
         float v = sign ? -values[n] : values[n];
-        cr_assert_eq(fast(v), emu_encode(id, (double)v, EMU_ROUND_NEAREST_EVEN, false), "%s %a", emu_formats[id].name, (double)v);
+        unsigned want = emu_encode(id, (double)v, EMU_ROUND_NEAREST_EVEN, saturate), got = fast(v, saturate);
+        cr_assert_eq(got, want, "%s %a is %#x, not %#x", emu_formats[id].name, (double)v, got, want);
       }
   }
-  cr_assert_eq(fast(INFINITY), emu_encode(id, INFINITY, EMU_ROUND_NEAREST_EVEN, false));
-  cr_assert_eq(fast(-INFINITY), emu_encode(id, -INFINITY, EMU_ROUND_NEAREST_EVEN, false));
-  cr_assert(isnan((double)emu_decode(id, fast(NAN))));
-  cr_assert(isnan((double)emu_decode(id, fast(emu_f32(0x7f800001)))), "a signalling NaN with a tiny payload");
-  cr_assert_eq(fast(0x1p-149f), 0u);
-  cr_assert_eq(fast(-0x1p-149f), 0x8000u);
+  static const float ends[] = {INFINITY, 0x1p-149f, 0x1p-127f, 1e9f, 3e38f, 0x1.fffffep127f};
+  for (size_t n = 0; n < sizeof ends / sizeof *ends; ++n)
+    for (int sign = 0; sign < 2; ++sign) {
+      float v = sign ? -ends[n] : ends[n];
+      cr_assert_eq(fast(v, saturate), emu_encode(id, (double)v, EMU_ROUND_NEAREST_EVEN, saturate), "%s %a", emu_formats[id].name, (double)v);
+    }
+  cr_assert(isnan((double)emu_decode(id, fast(NAN, saturate))));
+  cr_assert(isnan((double)emu_decode(id, fast(emu_f32(0xff800001), saturate))), "a signalling NaN with a tiny payload");
 }
 
-static uint32_t fast_f16(float v) { return emu_f16_from_f32(v); }
-static uint32_t fast_bf16(float v) { return emu_bf16_from_f32(v); }
+static uint32_t fast_f16(float v, bool saturate) { return (void)saturate, emu_f16_from_f32(v); }
+static uint32_t fast_bf16(float v, bool saturate) { return (void)saturate, emu_bf16_from_f32(v); }
+static uint32_t fast_fp8(float v, bool saturate) { return emu_fp8_from_f32(v, saturate); }
+static uint32_t fast_bf8(float v, bool saturate) { return emu_bf8_from_f32(v, saturate); }
+static uint32_t fast_fp8_fnuz(float v, bool saturate) { return emu_fp8_fnuz_from_f32(v, saturate); }
+static uint32_t fast_bf8_fnuz(float v, bool saturate) { return emu_bf8_fnuz_from_f32(v, saturate); }
 
-Test(emu_formats, fast_f16_rounds_as_the_definition) { check_fast(EMU_FORMAT_F16, fast_f16); }
-Test(emu_formats, fast_bf16_rounds_as_the_definition) { check_fast(EMU_FORMAT_BF16, fast_bf16); }
+Test(emu_formats, fast_encoders_round_as_the_definition) {
+  check_fast(EMU_FORMAT_F16, false, fast_f16);
+  check_fast(EMU_FORMAT_BF16, false, fast_bf16);
+  for (int saturate = 0; saturate < 2; ++saturate) {
+    check_fast(EMU_FORMAT_FP8, saturate, fast_fp8);
+    check_fast(EMU_FORMAT_BF8, saturate, fast_bf8);
+    check_fast(EMU_FORMAT_FP8_FNUZ, saturate, fast_fp8_fnuz);
+    check_fast(EMU_FORMAT_BF8_FNUZ, saturate, fast_bf8_fnuz);
+  }
+}
 
 /* Over all random numbers a value lands on its upper neighbour as often as it is far from the lower one. */
 Test(emu_formats, stochastic_rounding_has_the_right_odds) {

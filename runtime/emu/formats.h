@@ -151,4 +151,35 @@ EMU_INLINE uint32_t emu_f16_from_f32(float value) {
   return code | ((bits >> 16) & 0x8000);
 }
 
+/* Round to nearest even to an 8-bit float with `mantissa` bits and `bias`; `top` is the largest finite code, `overflow` what is beyond
+ * it, `nan` a NaN's magnitude; `fnuz`: no negative zero, and NaN has no sign. */
+EMU_INLINE uint32_t emu_byte_from_f32(float value, int mantissa, int bias, uint32_t top, uint32_t overflow, uint32_t nan,
+                                      bool fnuz) {
+  int drop = 23 - mantissa;
+  uint32_t bits = emu_bits32(value), magnitude = bits & 0x7fffffff, sign = bits >> 24 & 0x80;
+  /* A sum whose last bit is one denormal step of the format rounds there; the exponent field then holds nothing but that sum's. */
+  float step_holder = emu_f32((uint32_t)(127 + 23 + 1 - bias - mantissa) << 23);
+  uint32_t small = emu_bits32(emu_f32(magnitude) + step_holder) - emu_bits32(step_holder);
+  uint32_t rebased = magnitude - ((uint32_t)(127 - bias) << 23);
+  uint32_t normal = (rebased + (1u << (drop - 1)) - 1 + (rebased >> drop & 1)) >> drop;
+  uint32_t code = magnitude < (uint32_t)(127 + 1 - bias) << 23 ? small : normal;
+  code = code > top || magnitude >= 0x7f800000u ? overflow : code;
+  bool is_nan = magnitude > 0x7f800000u;
+  code = is_nan ? nan : code;
+  bool unsigned_code = fnuz && (code == 0 || code == 0x80);
+  return unsigned_code ? code : code | sign;
+}
+EMU_INLINE uint32_t emu_fp8_from_f32(float value, bool saturate) {
+  return emu_byte_from_f32(value, 3, 7, 0x7e, saturate ? 0x7e : 0x7f, 0x7f, false);
+}
+EMU_INLINE uint32_t emu_bf8_from_f32(float value, bool saturate) {
+  return emu_byte_from_f32(value, 2, 15, 0x7b, saturate ? 0x7b : 0x7c, 0x7f, false);
+}
+EMU_INLINE uint32_t emu_fp8_fnuz_from_f32(float value, bool saturate) {
+  return emu_byte_from_f32(value, 3, 8, 0x7f, saturate ? 0x7f : 0x80, 0x80, true);
+}
+EMU_INLINE uint32_t emu_bf8_fnuz_from_f32(float value, bool saturate) {
+  return emu_byte_from_f32(value, 2, 16, 0x7f, saturate ? 0x7f : 0x80, 0x80, true);
+}
+
 #endif

@@ -6,7 +6,7 @@
  * resolver runs before a sanitizer's shadow memory exists, so sanitizer builds keep the plain version. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) &&             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define EMU_HOT __attribute__((target_clones("arch=haswell", "default")))
+#define EMU_HOT __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define EMU_HOT
 #endif

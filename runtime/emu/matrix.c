@@ -223,55 +223,27 @@ EMU_HOT static void store_result(const matrix_values *value, const matrix_op *op
 
 /* ---- products --------------------------------------------------------------------------------------------- */
 
-/* d[m][n] += a[k][m] * b[k][n] over k in [k0, k1). Four rows at a time keep their sums in vector registers. */
-#define PRODUCT(name, element, width)                                                                        \
+/* d[m][n] += a[k][m] * b[k][n] over k in [k0, k1), as one outer product after another: the inner loop runs over columns that
+ * lie side by side, and d stays in the first-level cache. */
+#define PRODUCT(name, element)                                                                               \
   EMU_INLINE void name(const element *restrict a, const element *restrict b, element *restrict d, int m,     \
-                       int k0, int k1) {                                                                     \
-    for (int i = 0; i < m; i += 4) {                                                                         \
-      element sum[4][width];                                                                                 \
-      memcpy(sum, &d[i * width], sizeof sum);                                                                \
-      for (int k = k0; k < k1; ++k)                                                                          \
-        for (int r = 0; r < 4; ++r)                                                                          \
-          for (int j = 0; j < width; ++j) sum[r][j] += a[k * m + i + r] * b[k * width + j];                  \
-      memcpy(&d[i * width], sum, sizeof sum);                                                                \
-    }                                                                                                        \
-  }
-
-PRODUCT(product_f32_4, float, 4)
-PRODUCT(product_f32_16, float, 16)
-PRODUCT(product_f64_4, double, 4)
-PRODUCT(product_f64_16, double, 16)
-PRODUCT(product_u32_4, uint32_t, 4)
-PRODUCT(product_u32_16, uint32_t, 16)
-
-/* 32 columns as two halves: b and d have a row stride of 32. */
-#define PRODUCT_32(name, element)                                                                            \
-  EMU_INLINE void name(const element *restrict a, const element *restrict b, element *restrict d, int m,     \
-                       int k0, int k1) {                                                                     \
-    for (int half = 0; half < 32; half += 16)                                                                \
-      for (int i = 0; i < m; i += 4) {                                                                       \
-        element sum[4][16];                                                                                  \
-        for (int r = 0; r < 4; ++r) memcpy(sum[r], &d[(i + r) * 32 + half], sizeof sum[r]);                  \
-        for (int k = k0; k < k1; ++k)                                                                        \
-          for (int r = 0; r < 4; ++r)                                                                        \
-            for (int j = 0; j < 16; ++j) sum[r][j] += a[k * m + i + r] * b[k * 32 + half + j];               \
-        for (int r = 0; r < 4; ++r) memcpy(&d[(i + r) * 32 + half], sum[r], sizeof sum[r]);                  \
+                       int n, int k0, int k1) {                                                              \
+    for (int k = k0; k < k1; ++k)                                                                            \
+      for (int i = 0; i < m; ++i) {                                                                          \
+        element left = a[k * m + i];                                                                         \
+        for (int j = 0; j < n; ++j) d[i * n + j] += left * b[k * n + j];                                     \
       }                                                                                                      \
   }
 
-PRODUCT_32(product_f32_32, float)
-PRODUCT_32(product_u32_32, uint32_t)
+PRODUCT(product_f32, float)
+PRODUCT(product_f64, double)
+PRODUCT(product_u32, uint32_t)
 
 EMU_HOT static void multiply_floats(const matrix_op *op, const float *a, const float *b, float *d, int k0, int k1) {
   for (int block = 0; block < op->blocks; ++block) {
     const float *left = a + block * op->k * op->m, *right = b + block * op->k * op->n;
     float *sum = d + block * op->m * op->n;
-    if (op->n == 16)
-      product_f32_16(left, right, sum, op->m, k0, k1);
-    else if (op->n == 32)
-      product_f32_32(left, right, sum, op->m, k0, k1);
-    else
-      product_f32_4(left, right, sum, op->m, k0, k1);
+    product_f32(left, right, sum, op->m, op->n, k0, k1);
   }
 }
 
@@ -279,10 +251,7 @@ EMU_HOT static void multiply_doubles(const matrix_op *op, const double *a, const
   for (int block = 0; block < op->blocks; ++block) {
     const double *left = a + block * op->k * op->m, *right = b + block * op->k * op->n;
     double *sum = d + block * op->m * op->n;
-    if (op->n == 16)
-      product_f64_16(left, right, sum, op->m, 0, op->k);
-    else
-      product_f64_4(left, right, sum, op->m, 0, op->k);
+    product_f64(left, right, sum, op->m, op->n, 0, op->k);
   }
 }
 
@@ -291,12 +260,7 @@ EMU_HOT static void multiply_integers(const matrix_op *op, const uint32_t *a, co
   for (int block = 0; block < op->blocks; ++block) {
     const uint32_t *left = a + block * op->k * op->m, *right = b + block * op->k * op->n;
     uint32_t *sum = d + block * op->m * op->n;
-    if (op->n == 16)
-      product_u32_16(left, right, sum, op->m, 0, op->k);
-    else if (op->n == 32)
-      product_u32_32(left, right, sum, op->m, 0, op->k);
-    else
-      product_u32_4(left, right, sum, op->m, 0, op->k);
+    product_u32(left, right, sum, op->m, op->n, 0, op->k);
   }
 }
 

@@ -360,15 +360,24 @@ static void v_cvt_f16_bf8(emu_wave *w, const emu_instruction *i) { halves_from_8
 static void v_cvt_pk_f16_fp8(emu_wave *w, const emu_instruction *i) { halves_from_8(w, i, true, true); }
 static void v_cvt_pk_f16_bf8(emu_wave *w, const emu_instruction *i) { halves_from_8(w, i, false, true); }
 
+#define ENCODE_8(convert) LANES r[lane] = convert(emu_float(p[lane]), saturate)
+static void encode_8(emu_format_id format, const uint32_t *p, bool saturate, uint32_t *restrict r) {
+  switch (format) {
+  case EMU_FORMAT_FP8: ENCODE_8(emu_fp8_from_f32); break;
+  case EMU_FORMAT_BF8: ENCODE_8(emu_bf8_from_f32); break;
+  case EMU_FORMAT_FP8_FNUZ: ENCODE_8(emu_fp8_fnuz_from_f32); break;
+  default: ENCODE_8(emu_bf8_fnuz_from_f32); break;
+  }
+}
+
 /* Two f32 to two bytes of the destination's word; the other word stays (op_sel picks). */
 static void two_to_8(emu_wave *w, const emu_instruction *i, bool is_fp8) {
-  emu_block x, y, r;
+  emu_block x, y, low, high;
   const uint32_t *p = source_f32(w, i, 0, &x), *q = source_f32(w, i, 1, &y);
-  emu_format_id format = dialect(w, is_fp8);
-  bool saturate = mode_fp16_overflow(w);
-  LANES r.lane[lane] = emu_encode(format, (double)emu_float(p[lane]), EMU_ROUND_NEAREST_EVEN, saturate) |
-                       emu_encode(format, (double)emu_float(q[lane]), EMU_ROUND_NEAREST_EVEN, saturate) << 8;
-  emu_result(w, i, EMU_B16, r.lane);
+  encode_8(dialect(w, is_fp8), p, mode_fp16_overflow(w), low.lane);
+  encode_8(dialect(w, is_fp8), q, mode_fp16_overflow(w), high.lane);
+  LANES low.lane[lane] |= high.lane[lane] << 8;
+  emu_result(w, i, EMU_B16, low.lane);
 }
 static void v_cvt_pk_fp8_f32(emu_wave *w, const emu_instruction *i) { two_to_8(w, i, true); }
 static void v_cvt_pk_bf8_f32(emu_wave *w, const emu_instruction *i) { two_to_8(w, i, false); }
