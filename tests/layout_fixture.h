@@ -1,5 +1,5 @@
-/* What the layout tests share: parsing from one string, every small layout, and an oracle that reads an offset
- * off the array's shape alone. */
+/* What the layout tests share: parsing from one string, every small layout, and an oracle that reads an
+ * offset off the array's shape alone. */
 #ifndef HEDDLE_TESTS_LAYOUT_FIXTURE_H
 #define HEDDLE_TESTS_LAYOUT_FIXTURE_H
 
@@ -12,8 +12,8 @@
 
 enum { AXES_CACHE = 1 << AXIS_B | 1 << AXIS_H | 1 << AXIS_S | 1 << AXIS_D };
 
-/* "[b, h, d/16, s, d%16]", brackets optional. Factors go to the parser in allocations of their own size, so that
- * a memory checker sees a read past their end. */
+/* "[b, h, d/16, s, d%16]", brackets optional. Factors go to the parser in allocations of their own size, so
+ * that a memory checker sees a read past their end. */
 static inline bool parse_list(const char *list, unsigned axes, int64_t page, int64_t head_dim, layout *out,
                               layout_error *error) {
   char *items[LAYOUT_MAX_FACTORS + 8] = {NULL};
@@ -26,7 +26,8 @@ static inline bool parse_list(const char *list, unsigned axes, int64_t page, int
     at += length + (at[length] == ',');
   }
   bool parsed = layout_parse((const char *const *)items, count, axes, page, head_dim, out, error);
-  while (count > 0) free(items[--count]);
+  while (count > 0)
+    free(items[--count]);
   return parsed;
 }
 
@@ -40,8 +41,8 @@ static inline layout parsed(const char *list, int64_t page, int64_t head_dim) {
   return l;
 }
 
-/* The offset by reading the shape as one long number, most significant digit first, once over the factors outside
- * h and once over those inside: what lies outside h steps over all heads. */
+/* The offset by reading the shape as one long number, most significant digit first, once over the factors
+ * outside h and once over those inside: what lies outside h steps over all heads. */
 static inline int64_t offset_by_shape(const layout *l, int64_t stride_b, int64_t stride_h, int64_t heads,
                                       int64_t page, int64_t head, int64_t slot, int64_t channel) {
   int64_t outside = 0, inside = 0;
@@ -63,8 +64,8 @@ static inline int64_t offset_by_shape(const layout *l, int64_t stride_b, int64_t
 
 typedef void visit_layout(const layout *l, const char *list);
 
-/* Calls `visit` for every arrangement of up to two digits each of a page and a head dimension of the sizes below,
- * digits of extent 1 included, with h anywhere and b outside every digit. Returns how many. */
+/* Calls `visit` for every arrangement of up to two digits each of a page and a head dimension of the sizes
+ * below, digits of extent 1 included, with h anywhere and b outside every digit. Returns how many. */
 static inline int64_t for_each_small_layout(visit_layout *visit) {
   static const int sizes[] = {1, 2, 4, 6, 8};
   int64_t visited = 0;
@@ -84,7 +85,8 @@ static inline int64_t for_each_small_layout(visit_layout *visit) {
           if (d != 0) snprintf(digits[count++], 24, "d/%d", d);
           if (d != 0) snprintf(digits[count++], 24, "d%%%d", d);
           int arrangements = 1;
-          for (int i = 2; i <= count; i++) arrangements *= i;
+          for (int i = 2; i <= count; i++)
+            arrangements *= i;
           for (int n = 0; n < arrangements; n++) {
             int left[6] = {0, 1, 2, 3, 4, 5}, code = n, remaining = count;
             char list[128] = "[";
@@ -93,7 +95,8 @@ static inline int64_t for_each_small_layout(visit_layout *visit) {
               int pick = code % remaining;
               code /= remaining;
               int digit = left[pick];
-              for (int i = pick; i + 1 < remaining; i++) left[i] = left[i + 1];
+              for (int i = pick; i + 1 < remaining; i++)
+                left[i] = left[i + 1];
               remaining--;
               page_seen |= digit == 0;
               legal &= digit < 2 || page_seen;

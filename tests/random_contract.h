@@ -5,36 +5,44 @@
 #include "../generator/contract.h"
 #include "layout_fixture.h"
 
-/* Mostly one of what is served, at times one of the rest, so that a fair share of contracts is served whole. */
-static inline int pick(uint64_t *state, const int *served, int served_count, const int *rest, int rest_count) {
+/* Mostly one of what is served, at times one of the rest, so that a fair share of contracts is served whole.
+ */
+static inline int pick(uint64_t *state, const int *served, int served_count, const int *rest,
+                       int rest_count) {
   if (rest_count == 0 || random_below(state, 12) != 0) return served[random_below(state, served_count)];
   return rest[random_below(state, rest_count)];
 }
 
-#define PICK(state, served, rest)                                                                                \
+#define PICK(state, served, rest)                                                                            \
   pick(state, served, sizeof(served) / sizeof *(served), rest, sizeof(rest) / sizeof *(rest))
 
 static inline layout random_cache_layout(uint64_t *state, int page, int head_dim) {
   static const char *const lists[] = {
-      "[b,h,d/16,s,d%16]", "[b,h,s/16,d,s%16]", "[b,h,d/8,s,d%8]", "[b,h,s/8,d,s%8]",   "[b,s,h,d]",
-      "[b,h,s,d]",         "[b,h,d,s]",         "[h,b,s,d]",       "[b,d,s,h]",         "[b,s/4,h,d,s%4]",
-      "[b,h,d/64,s,d%64]", "[b,h,d%2,s,d/2]",   "[b,s,d/32,h,d%32]", "[b,h,d/64,s/2,d%64/16,s%2,d%16]",
+      "[b,h,d/16,s,d%16]", "[b,h,s/16,d,s%16]",
+      "[b,h,d/8,s,d%8]",   "[b,h,s/8,d,s%8]",
+      "[b,s,h,d]",         "[b,h,s,d]",
+      "[b,h,d,s]",         "[h,b,s,d]",
+      "[b,d,s,h]",         "[b,s/4,h,d,s%4]",
+      "[b,h,d/64,s,d%64]", "[b,h,d%2,s,d/2]",
+      "[b,s,d/32,h,d%32]", "[b,h,d/64,s/2,d%64/16,s%2,d%16]",
   };
   for (;;) {
     layout l;
     layout_error error;
-    if (parse_list(lists[random_below(state, sizeof lists / sizeof *lists)], AXES_CACHE, page, head_dim, &l, &error)) return l;
+    if (parse_list(lists[random_below(state, sizeof lists / sizeof *lists)], AXES_CACHE, page, head_dim, &l,
+                   &error))
+      return l;
   }
 }
 
 static inline layout random_scale_layout(uint64_t *state, granularity g, int page, int groups) {
-  static const char *const lists[] = {"[h]", "[b,s]", "[b,h,s]", "[b,s,h]", "[h,b,s]", "[b,h]", "[h,b]",
-                                      "[b,h,s,d]", "[b,h,s/2,s%2]"};
+  static const char *const lists[] = {"[h]",   "[b,s]", "[b,h,s]",   "[b,s,h]",      "[h,b,s]",
+                                      "[b,h]", "[h,b]", "[b,h,s,d]", "[b,h,s/2,s%2]"};
   for (;;) {
     layout l;
     layout_error error;
-    if (parse_list(lists[random_below(state, sizeof lists / sizeof *lists)], contract_scale_axes(g), page, groups, &l,
-                   &error))
+    if (parse_list(lists[random_below(state, sizeof lists / sizeof *lists)], contract_scale_axes(g), page,
+                   groups, &l, &error))
       return l;
   }
 }
@@ -42,9 +50,11 @@ static inline layout random_scale_layout(uint64_t *state, granularity g, int pag
 static inline contract random_contract(uint64_t *state) {
   static const int query_dtypes[] = {DTYPE_BF16, DTYPE_FP16}, no_dtypes[] = {DTYPE_FP32};
   static const int dims[] = {64, 128, 192, 256}, odd_dims[] = {16, 48, 72, 80, 96, 112, 320, 576};
-  static const int cache_dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP8_E4M3, DTYPE_FP8_E4M3, DTYPE_FP8_E4M3FN},
+  static const int cache_dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP8_E4M3, DTYPE_FP8_E4M3,
+                                     DTYPE_FP8_E4M3FN},
                    odd_dtypes[] = {DTYPE_FP8_E4M3FNUZ, DTYPE_FP8_E5M2, DTYPE_INT8};
-  static const int pages[] = {1, 2, 8, 16, 16, 24, 32, 64, 128, 256, 528, 544, 784, 1056, 2048}, no_pages[] = {3, 7};
+  static const int pages[] = {1, 2, 8, 16, 16, 24, 32, 64, 128, 256, 528, 544, 784, 1056, 2048},
+                   no_pages[] = {3, 7};
   static const int granularities[] = {SCALE_TENSOR, SCALE_TOKEN_HEAD},
                    odd_granularities[] = {SCALE_NONE, SCALE_HEAD, SCALE_TOKEN, SCALE_PAGE_HEAD, SCALE_GROUP};
   static const int scale_dtypes[] = {DTYPE_FP32, DTYPE_FP16}, odd_scale_dtypes[] = {DTYPE_E8M0};
@@ -53,7 +63,8 @@ static inline contract random_contract(uint64_t *state) {
   static const int indices[] = {DTYPE_INT32}, odd_indices[] = {DTYPE_INT64};
   static const int outputs[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32}, odd_outputs[] = {DTYPE_FP8_E4M3FN};
   static const int one[] = {1}, several[] = {2, 3, 4, 8}, none[] = {0}, windows[] = {1, 128, 4096};
-  static const int kernel_sets[] = {KERNEL_WRITE | KERNEL_DECODE}, one_kernel[] = {KERNEL_WRITE, KERNEL_DECODE};
+  static const int kernel_sets[] = {KERNEL_WRITE | KERNEL_DECODE},
+                   one_kernel[] = {KERNEL_WRITE, KERNEL_DECODE};
   static const int logits[] = {LOGITS_ARGUMENT, LOGITS_RSQRT_D, LOGITS_NUMBER};
 
   contract c;

@@ -1,5 +1,5 @@
-/* Claims about emission: the same bytes for the same contract anywhere, every fence filled, source and descriptor in
- * step, and one answer from emit_check and emit_operation. */
+/* Claims about emission: the same bytes for the same contract anywhere, every fence filled, source and
+ * descriptor in step, and one answer from emit_check and emit_operation. */
 #include "../generator/emit.h"
 #include "../generator/sha256.h"
 #include "random_contract.h"
@@ -41,7 +41,8 @@ static void for_each_shipped(void (*check)(const contract *c, const emission *e,
       for (int o = 0; o < 2; o++) {
         emission e = emitted(&c, operations[o], &(variant){0}, target_at(n));
         char what[128];
-        snprintf(what, sizeof what, "%s of %s for %s", operation_name(operations[o]), shipped_specs[i], target_at(n)->name);
+        snprintf(what, sizeof what, "%s of %s for %s", operation_name(operations[o]), shipped_specs[i],
+                 target_at(n)->name);
         check(&c, &e, what);
         emission_finish(&e);
       }
@@ -66,7 +67,9 @@ static void is_the_same_again(const contract *c, const emission *e, const char *
   emission_finish(&again);
 }
 
-Test(emit, the_same_call_gives_the_same_bytes) { for_each_shipped(is_the_same_again); }
+Test(emit, the_same_call_gives_the_same_bytes) {
+  for_each_shipped(is_the_same_again);
+}
 
 static sha256 everything;
 
@@ -118,17 +121,32 @@ static void is_plain_text(const contract *c, const emission *e, const char *what
   cr_expect_eq(e->source[strlen(e->source) - 1], '\n', "%s", what);
 }
 
-Test(emit, source_is_ascii) { for_each_shipped(is_plain_text); }
+Test(emit, source_is_ascii) {
+  for_each_shipped(is_plain_text);
+}
 
 static void is_freestanding(const contract *c, const emission *e, const char *what) {
   (void)c;
-  const char *const banned[] = {"#include", "__FILE__", "__DATE__", "__TIME__", "/tmp",   "/home",
-                                "/usr",     "/root",    "/opt",     ".yaml",    getenv("HEDDLE_SOURCE"), getenv("HEDDLE_BUILD")};
+  const char *const banned[] = {"#include",
+                                "__FILE__",
+                                "__DATE__",
+                                "__TIME__",
+                                "/tmp",
+                                "/home",
+                                "/usr",
+                                "/root",
+                                "/opt",
+                                ".yaml",
+                                getenv("HEDDLE_SOURCE"),
+                                getenv("HEDDLE_BUILD")};
   for (size_t i = 0; i < sizeof banned / sizeof *banned; i++)
-    if (banned[i] && strlen(banned[i]) > 1) cr_expect_null(strstr(e->source, banned[i]), "%s has %s", what, banned[i]);
+    if (banned[i] && strlen(banned[i]) > 1)
+      cr_expect_null(strstr(e->source, banned[i]), "%s has %s", what, banned[i]);
 }
 
-Test(emit, source_includes_nothing_and_names_no_path_or_time) { for_each_shipped(is_freestanding); }
+Test(emit, source_includes_nothing_and_names_no_path_or_time) {
+  for_each_shipped(is_freestanding);
+}
 
 static void has_no_fence(const contract *c, const emission *e, const char *what) {
   (void)c;
@@ -144,7 +162,9 @@ static void has_no_fence(const contract *c, const emission *e, const char *what)
   cr_expect(braces == 0 && parentheses == 0, "%s: %d braces, %d parentheses open", what, braces, parentheses);
 }
 
-Test(emit, every_fence_is_filled) { for_each_shipped(has_no_fence); }
+Test(emit, every_fence_is_filled) {
+  for_each_shipped(has_no_fence);
+}
 
 static void opens_with_its_contract(const contract *c, const emission *e, const char *what) {
   text canonical;
@@ -164,7 +184,9 @@ static void opens_with_its_contract(const contract *c, const emission *e, const 
   text_finish(&canonical);
 }
 
-Test(emit, source_opens_with_the_contract_it_serves) { for_each_shipped(opens_with_its_contract); }
+Test(emit, source_opens_with_the_contract_it_serves) {
+  for_each_shipped(opens_with_its_contract);
+}
 
 /* ---- templates ---- */
 
@@ -198,14 +220,16 @@ static int for_each_template(void (*check)(const char *name, const char *content
 }
 
 static void names_no_layout(const char *name, const char *content, size_t length) {
-  static const char *const words[] = {"shuffle",  "Shuffle", "NHD",   "HND",  "classic", "vLLM",
-                                      "d/16",     "s/16",    "d%16",  "AITER", "MiniMax", "llama"};
+  static const char *const words[] = {"shuffle", "Shuffle", "NHD",  "HND",   "classic", "vLLM",
+                                      "d/16",    "s/16",    "d%16", "AITER", "MiniMax", "llama"};
   (void)length;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     cr_expect_null(strstr(content, words[i]), "%s speaks of %s", name, words[i]);
 }
 
-Test(emit, no_template_knows_a_layout_or_a_model_by_name) { cr_expect_gt(for_each_template(names_no_layout), 3); }
+Test(emit, no_template_knows_a_layout_or_a_model_by_name) {
+  cr_expect_gt(for_each_template(names_no_layout), 3);
+}
 
 static void is_embedded(const char *name, const char *content, size_t length) {
   size_t found_length;
@@ -242,8 +266,9 @@ static void fails_inside(override o, const char *expected) {
   untouched = e;
   diags problems;
   diags_init(&problems);
-  cr_expect_eq(emit_operation(&c, OPERATION_DECODE, &(variant){0}, target_find("gfx950"), &source, &e, &problems),
-               HD_INTERNAL);
+  cr_expect_eq(
+      emit_operation(&c, OPERATION_DECODE, &(variant){0}, target_find("gfx950"), &source, &e, &problems),
+      HD_INTERNAL);
   cr_assert_geq(problems.count, 1);
   cr_expect_str_eq(problems.items[0].code, "emit.template");
   cr_expect_not_null(strstr(problems.items[0].message, expected), "%s", problems.items[0].message);
@@ -259,12 +284,15 @@ Test(emit, a_missing_template_or_an_unknown_fence_is_named) {
 
 Test(emit, what_is_no_fence_is_copied) {
   contract c = shipped("nhd-fp16");
-  override o = {"decode.hip", "a line\n  //@ indented is text\n//@missing its blank\n//@ \nno newline at the end"};
+  override o = {"decode.hip",
+                "a line\n  //@ indented is text\n//@missing its blank\n//@ \nno newline at the end"};
   template_source source = {find_override, &o};
   emission e;
   diags problems;
   diags_init(&problems);
-  cr_assert_eq(emit_operation(&c, OPERATION_DECODE, &(variant){0}, target_find("gfx950"), &source, &e, &problems), HD_OK);
+  cr_assert_eq(
+      emit_operation(&c, OPERATION_DECODE, &(variant){0}, target_find("gfx950"), &source, &e, &problems),
+      HD_OK);
   cr_expect_str_eq(e.source, o.content);
   emission_finish(&e);
   diags_finish(&problems);
@@ -280,15 +308,19 @@ Test(emit, the_generator_sum_is_a_sha256) {
 /* Checks one parameter, "    const u8 *__restrict__ k_cache", against the argument it should be. */
 static void is_argument(const char *parameter, size_t length, argument a, const char *what) {
   size_t end = length;
-  while (end > 0 && isspace((unsigned char)parameter[end - 1])) end--;
+  while (end > 0 && isspace((unsigned char)parameter[end - 1]))
+    end--;
   size_t start = end;
-  while (start > 0 && (isalnum((unsigned char)parameter[start - 1]) || parameter[start - 1] == '_')) start--;
-  cr_assert(strlen(argument_name(a)) == end - start && memcmp(parameter + start, argument_name(a), end - start) == 0,
+  while (start > 0 && (isalnum((unsigned char)parameter[start - 1]) || parameter[start - 1] == '_'))
+    start--;
+  cr_assert(strlen(argument_name(a)) == end - start &&
+                memcmp(parameter + start, argument_name(a), end - start) == 0,
             "%s: parameter '%.*s' is not %s", what, (int)length, parameter, argument_name(a));
   bool pointer = memchr(parameter, '*', start) != NULL;
   cr_expect_eq(pointer, a.kind == ARGUMENT_TENSOR, "%s: %s", what, argument_name(a));
   if (pointer) return;
-  while (isspace((unsigned char)*parameter)) parameter++;
+  while (isspace((unsigned char)*parameter))
+    parameter++;
   const char *type = a.kind == ARGUMENT_LOGITS_SCALE ? "float " : argument_bytes(a) == 8 ? "i64 " : "int ";
   cr_expect_eq(strncmp(parameter, type, strlen(type)), 0, "%s: %s is %s", what, argument_name(a), type);
 }
@@ -302,7 +334,8 @@ static void parameters_match(const char *source, const kernel_descriptor *k, con
   const char *close = strchr(at, ')');
   for (int i = 0; i < k->argument_count; i++) {
     const char *end = memchr(at, ',', (size_t)(close - at));
-    cr_assert_eq(end == NULL, i + 1 == k->argument_count, "%s: %s has another number of parameters", what, k->symbol);
+    cr_assert_eq(end == NULL, i + 1 == k->argument_count, "%s: %s has another number of parameters", what,
+                 k->symbol);
     is_argument(at, (size_t)((end ? end : close) - at), k->arguments[i], what);
     at = end ? end + 1 : close;
   }
@@ -320,15 +353,18 @@ static void descriptor_fits(const contract *c, const emission *e, const char *wh
   for (int i = 0; i < d->kernel_count; i++) {
     const kernel_descriptor *k = &d->kernels[i];
     parameters_match(e->source, k, what);
-    cr_expect(k->block > 0 && k->block <= 1024 && k->block % t->wave == 0, "%s: %s has %d threads", what, k->symbol, k->block);
+    cr_expect(k->block > 0 && k->block <= 1024 && k->block % t->wave == 0, "%s: %s has %d threads", what,
+              k->symbol, k->block);
     cr_expect_leq(k->lds_bytes, t->lds_bytes, "%s", what);
     unsigned tensors = 0;
     for (int n = 0; n < k->argument_count; n++)
       if (k->arguments[n].kind == ARGUMENT_TENSOR) {
-        cr_expect_not(tensors & 1u << k->arguments[n].index, "%s: %s twice", what, argument_name(k->arguments[n]));
+        cr_expect_not(tensors & 1u << k->arguments[n].index, "%s: %s twice", what,
+                      argument_name(k->arguments[n]));
         tensors |= 1u << k->arguments[n].index;
       }
-    cr_expect_eq((tensors & 1u << TENSOR_LSE) != 0, c->output.lse && strcmp(d->operation, "decode") == 0, "%s", what);
+    cr_expect_eq((tensors & 1u << TENSOR_LSE) != 0, c->output.lse && strcmp(d->operation, "decode") == 0,
+                 "%s", what);
   }
   text json;
   text_init(&json);
@@ -338,10 +374,13 @@ static void descriptor_fits(const contract *c, const emission *e, const char *wh
   text_finish(&json);
 }
 
-Test(emit, descriptor_and_source_agree_on_every_parameter) { for_each_shipped(descriptor_fits); }
+Test(emit, descriptor_and_source_agree_on_every_parameter) {
+  for_each_shipped(descriptor_fits);
+}
 
-static int64_t sample_dims[DIM_COUNT] = {[DIM_SEQS] = 5,   [DIM_ROWS] = 1,   [DIM_KV_HEADS] = 3, [DIM_PAGES] = 1000,
-                                         [DIM_SPLITS] = 7, [DIM_TOKENS] = 101, [DIM_TABLE_PAGES] = 64};
+static int64_t sample_dims[DIM_COUNT] = {
+    [DIM_SEQS] = 5,   [DIM_ROWS] = 1,     [DIM_KV_HEADS] = 3,    [DIM_PAGES] = 1000,
+    [DIM_SPLITS] = 7, [DIM_TOKENS] = 101, [DIM_TABLE_PAGES] = 64};
 
 Test(emit, grids_and_workspace_are_these_numbers) {
   contract c = shipped("minimax-m3-dense-fp8");
@@ -404,7 +443,9 @@ Test(emit, operations_a_spec_can_ask_for_have_names) {
 Test(emit, a_variants_text_is_read_back_and_has_one_spelling) {
   static const int numbers[] = {0, 1, 2, 9, 10, 16};
   for (int i = 0; i < 3 * 6 * 6 * 6; i++) {
-    variant v = {.structure = (structure)(i % 3), .waves = numbers[i / 3 % 6], .stages = numbers[i / 18 % 6],
+    variant v = {.structure = (structure)(i % 3),
+                 .waves = numbers[i / 3 % 6],
+                 .stages = numbers[i / 18 % 6],
                  .resident = numbers[i / 108]};
     variant back;
     text t;
@@ -414,10 +455,35 @@ Test(emit, a_variants_text_is_read_back_and_has_one_spelling) {
     cr_expect_eq(memcmp(&back, &v, sizeof v), 0, "%s", text_string(&t));
     text_finish(&t);
   }
-  static const char *const refused[] = {"",    "w",   "w0",   "w17",  "w-1",  "w 4", "w+4",     "w04",        "W4",
-                                        "4",   "x4",  "w4x",  "w4 ",  " w4",  "w4-", "-w4",     "w4--w4",     "w4-w4",
-                                        "w4,", "def", "default-w4", "w4-default", "w99999999999999999999",
-                                        "s4-w4", "w4-ring", "ring-direct", "auto", "ringw4", "o2-s2"};
+  static const char *const refused[] = {"",
+                                        "w",
+                                        "w0",
+                                        "w17",
+                                        "w-1",
+                                        "w 4",
+                                        "w+4",
+                                        "w04",
+                                        "W4",
+                                        "4",
+                                        "x4",
+                                        "w4x",
+                                        "w4 ",
+                                        " w4",
+                                        "w4-",
+                                        "-w4",
+                                        "w4--w4",
+                                        "w4-w4",
+                                        "w4,",
+                                        "def",
+                                        "default-w4",
+                                        "w4-default",
+                                        "w99999999999999999999",
+                                        "s4-w4",
+                                        "w4-ring",
+                                        "ring-direct",
+                                        "auto",
+                                        "ringw4",
+                                        "o2-s2"};
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     variant v = {.waves = 77};
     cr_expect_not(variant_parse(refused[i], &v), "'%s'", refused[i]);
@@ -453,21 +519,51 @@ static void edit_page(contract *c) {
   c->kv.k = parsed("[b,h,d/16,s,d%16]", 64, 128);
   c->kv.v = parsed("[b,h,s/16,d,s%16]", 64, 128);
 }
-static void edit_k(contract *c) { c->kv.k = parsed("[b,h,s,d]", 128, 128); }
-static void edit_v(contract *c) { c->kv.v = parsed("[b,h,d,s]", 128, 128); }
-static void edit_heads(contract *c) { c->query.heads_per_kv = 7; }
-static void edit_query(contract *c) { c->query.dtype = DTYPE_FP16; }
-static void edit_cache(contract *c) { c->kv.k_dtype = c->kv.v_dtype = DTYPE_BF16; }
-static void edit_scale(contract *c) { c->scale.dtype = DTYPE_FP16; }
-static void edit_scale_k(contract *c) { c->scale.k = parsed("[b,s,h]", 128, 0); }
-static void edit_scale_v(contract *c) { c->scale.v = parsed("[b,s,h]", 128, 0); }
-static void edit_granularity(contract *c) { c->scale.granularity = SCALE_TENSOR; }
-static void edit_output(contract *c) { c->output.dtype = DTYPE_FP32; }
-static void edit_lse(contract *c) { c->output.lse = true; }
-static void edit_rsqrt(contract *c) { c->logits.scale = LOGITS_RSQRT_D; }
-static void edit_floor(contract *c) { c->scale.writer.amax_floor = (double)1e-8f; }
-static void edit_zero(contract *c) { c->scale.writer.zero_value = 0; }
-static void edit_qmax(contract *c) { c->scale.writer.qmax = 127; }
+static void edit_k(contract *c) {
+  c->kv.k = parsed("[b,h,s,d]", 128, 128);
+}
+static void edit_v(contract *c) {
+  c->kv.v = parsed("[b,h,d,s]", 128, 128);
+}
+static void edit_heads(contract *c) {
+  c->query.heads_per_kv = 7;
+}
+static void edit_query(contract *c) {
+  c->query.dtype = DTYPE_FP16;
+}
+static void edit_cache(contract *c) {
+  c->kv.k_dtype = c->kv.v_dtype = DTYPE_BF16;
+}
+static void edit_scale(contract *c) {
+  c->scale.dtype = DTYPE_FP16;
+}
+static void edit_scale_k(contract *c) {
+  c->scale.k = parsed("[b,s,h]", 128, 0);
+}
+static void edit_scale_v(contract *c) {
+  c->scale.v = parsed("[b,s,h]", 128, 0);
+}
+static void edit_granularity(contract *c) {
+  c->scale.granularity = SCALE_TENSOR;
+}
+static void edit_output(contract *c) {
+  c->output.dtype = DTYPE_FP32;
+}
+static void edit_lse(contract *c) {
+  c->output.lse = true;
+}
+static void edit_rsqrt(contract *c) {
+  c->logits.scale = LOGITS_RSQRT_D;
+}
+static void edit_floor(contract *c) {
+  c->scale.writer.amax_floor = (double)1e-8f;
+}
+static void edit_zero(contract *c) {
+  c->scale.writer.zero_value = 0;
+}
+static void edit_qmax(contract *c) {
+  c->scale.writer.qmax = 127;
+}
 
 Test(emit, what_a_contract_says_reaches_the_code_of_whom_it_concerns) {
   enum { WRITER = 1, READER = 2, BOTH = 3 };
@@ -476,14 +572,22 @@ Test(emit, what_a_contract_says_reaches_the_code_of_whom_it_concerns) {
     void (*edit)(contract *c);
     int who;
   } edits[] = {
-      {"page", edit_page, BOTH},           {"k", edit_k, BOTH},
-      {"v", edit_v, BOTH},                 {"heads_per_kv", edit_heads, READER},
-      {"query dtype", edit_query, BOTH},   {"kv dtype", edit_cache, BOTH},
-      {"scale dtype", edit_scale, BOTH},   {"scale.k", edit_scale_k, BOTH},
-      {"scale.v", edit_scale_v, BOTH},     {"granularity", edit_granularity, BOTH},
-      {"output dtype", edit_output, READER}, {"lse", edit_lse, READER},
-      {"logits", edit_rsqrt, READER},      {"amax_floor", edit_floor, WRITER},
-      {"zero_row", edit_zero, WRITER},     {"qmax", edit_qmax, WRITER},
+      {"page", edit_page, BOTH},
+      {"k", edit_k, BOTH},
+      {"v", edit_v, BOTH},
+      {"heads_per_kv", edit_heads, READER},
+      {"query dtype", edit_query, BOTH},
+      {"kv dtype", edit_cache, BOTH},
+      {"scale dtype", edit_scale, BOTH},
+      {"scale.k", edit_scale_k, BOTH},
+      {"scale.v", edit_scale_v, BOTH},
+      {"granularity", edit_granularity, BOTH},
+      {"output dtype", edit_output, READER},
+      {"lse", edit_lse, READER},
+      {"logits", edit_rsqrt, READER},
+      {"amax_floor", edit_floor, WRITER},
+      {"zero_row", edit_zero, WRITER},
+      {"qmax", edit_qmax, WRITER},
   };
   contract base = shipped("minimax-m3-dense-fp8");
   for (size_t n = 0; n < target_count(); n++)
@@ -493,8 +597,9 @@ Test(emit, what_a_contract_says_reaches_the_code_of_whom_it_concerns) {
         contract c = base;
         edits[i].edit(&c);
         emission after = emitted(&c, operations[o], &(variant){0}, target_at(n));
-        cr_expect_eq(strcmp(code_of(&before), code_of(&after)) != 0, (edits[i].who & (o ? READER : WRITER)) != 0,
-                     "%s in %s for %s", edits[i].what, operation_name(operations[o]), target_at(n)->name);
+        cr_expect_eq(strcmp(code_of(&before), code_of(&after)) != 0,
+                     (edits[i].who & (o ? READER : WRITER)) != 0, "%s in %s for %s", edits[i].what,
+                     operation_name(operations[o]), target_at(n)->name);
         cr_expect_str_neq(before.descriptor.contract_key, after.descriptor.contract_key, "%s", edits[i].what);
         emission_finish(&after);
       }
@@ -509,8 +614,8 @@ static void same_source(const char *spec_a, const char *spec_b) {
       emission x = emitted(&a.contract, operations[o], &(variant){0}, target_at(n));
       emission y = emitted(&b.contract, operations[o], &(variant){0}, target_at(n));
       cr_expect_str_eq(x.descriptor.contract_key, y.descriptor.contract_key);
-      cr_expect(strcmp(x.source, y.source) == 0, "%s for %s: one key, two sources", operation_name(operations[o]),
-                target_at(n)->name);
+      cr_expect(strcmp(x.source, y.source) == 0, "%s for %s: one key, two sources",
+                operation_name(operations[o]), target_at(n)->name);
       emission_finish(&x);
       emission_finish(&y);
     }
@@ -525,10 +630,11 @@ Test(emit, one_key_has_one_source_however_the_spec_spells_it) {
               SPEC("kv: {dtype: fp8_e4m3, page: 16, k: [b, h, d/64, d/16%4, s, d%16], v: [b, h, d, s]}\n"));
   same_source(SPEC("kv: {dtype: bf16, page: 1, k: [b, h, d/8, s, d%8], v: [b, h, d, s]}\n"),
               SPEC("kv: {dtype: bf16, page: 1, k: [b, h, d], v: [b, h, s, d]}\n"));
-  same_source(SPEC("kv: {dtype: fp8_e4m3, page: 32, k: [b, h, s, d], v: [b, h, s, d]}\n"
-                   "scale: {granularity: token_head, k: [b, h, s/4, s%4], writer: {qmax: dialect, zero_row: 0}}\n"),
-              SPEC("kv: {dtype: fp8_e4m3, page: 32, k: [b, h, s, d], v: [b, h, s, d]}\n"
-                   "scale: {granularity: token_head, writer: {amax_floor: 0.0, zero_row: floor}}\n"));
+  same_source(
+      SPEC("kv: {dtype: fp8_e4m3, page: 32, k: [b, h, s, d], v: [b, h, s, d]}\n"
+           "scale: {granularity: token_head, k: [b, h, s/4, s%4], writer: {qmax: dialect, zero_row: 0}}\n"),
+      SPEC("kv: {dtype: fp8_e4m3, page: 32, k: [b, h, s, d], v: [b, h, s, d]}\n"
+           "scale: {granularity: token_head, writer: {amax_floor: 0.0, zero_row: floor}}\n"));
 }
 
 /* ---- one selector ---- */
@@ -579,7 +685,8 @@ Test(emit, the_check_and_the_emission_give_one_answer) {
       } else {
         cr_assert_eq(outcome, HD_DECLINED, "%s", text_string(&what));
         cr_assert_geq(checked.count, 1, "%s: declined without a word", text_string(&what));
-        cr_assert_eq(memcmp(&e, &untouched, sizeof e), 0, "%s: a decline leaves the result alone", text_string(&what));
+        cr_assert_eq(memcmp(&e, &untouched, sizeof e), 0, "%s: a decline leaves the result alone",
+                     text_string(&what));
         declined++;
       }
       text_finish(&what);

@@ -1,5 +1,5 @@
-/* Claims about the layout algebra: what a list of factors means, what is refused and how, and the identities that
- * strides, runs, shapes and expressions keep. */
+/* Claims about the layout algebra: what a list of factors means, what is refused and how, and the identities
+ * that strides, runs, shapes and expressions keep. */
 #include "layout_fixture.h"
 
 #include <ctype.h>
@@ -13,7 +13,8 @@ typedef struct place {
 } place;
 
 static int64_t shuffled_k(place p, int64_t x) {
-  return p.page * p.stride_b + p.head * p.stride_h + p.channel / x * p.page_size * x + p.slot * x + p.channel % x;
+  return p.page * p.stride_b + p.head * p.stride_h + p.channel / x * p.page_size * x + p.slot * x +
+         p.channel % x;
 }
 static int64_t shuffled_v(place p, int64_t x) {
   return p.page * p.stride_b + p.head * p.stride_h + p.slot / x * p.dim * x + p.channel * x + p.slot % x;
@@ -44,8 +45,10 @@ static const struct {
     {"shuffled V, fp8", "[b, h, s/16, d, s%16]", shuffled_v, 16, 128, 128, 128 * 128},
     {"shuffled K, bf16", "[b, h, d/8, s, d%8]", shuffled_k, 8, 64, 64, 64 * 64},
     {"shuffled V, bf16", "[b, h, s/8, d, s%8]", shuffled_v, 8, 64, 96, 64 * 96},
-    {"shuffled K, a page that is no power of two", "[b, h, d/16, s, d%16]", shuffled_k, 16, 528, 128, 528 * 128},
-    {"shuffled V, a page that is no power of two", "[b, h, s/16, d, s%16]", shuffled_v, 16, 528, 128, 528 * 128},
+    {"shuffled K, a page that is no power of two", "[b, h, d/16, s, d%16]", shuffled_k, 16, 528, 128,
+     528 * 128},
+    {"shuffled V, a page that is no power of two", "[b, h, s/16, d, s%16]", shuffled_v, 16, 528, 128,
+     528 * 128},
     {"classic V", "[b, h, d, s]", classic_v, 1, 16, 128, 16 * 128},
     {"NHD", "[b, s, h, d]", nhd, 1, 16, 64, 64},
     {"HND", "[b, h, s, d]", hnd, 1, 16, 192, 16 * 192},
@@ -63,19 +66,21 @@ Test(layout, the_layouts_of_the_field_lie_where_their_owners_put_them) {
         for (p.head = 0; p.head < HEADS; p.head++)
           for (p.slot = 0; p.slot < p.page_size; p.slot++)
             for (p.channel = 0; p.channel < p.dim; p.channel++) {
-              int64_t found = layout_offset(&l, p.stride_b, p.stride_h, HEADS, p.page, p.head, p.slot, p.channel);
+              int64_t found =
+                  layout_offset(&l, p.stride_b, p.stride_h, HEADS, p.page, p.head, p.slot, p.channel);
               int64_t right = field[i].formula(p, field[i].x);
               if (found != right)
-                cr_assert(false, "%s: page %lld head %lld slot %lld channel %lld: %lld, not %lld", field[i].name,
-                         (long long)p.page, (long long)p.head, (long long)p.slot, (long long)p.channel,
-                         (long long)found, (long long)right);
+                cr_assert(false, "%s: page %lld head %lld slot %lld channel %lld: %lld, not %lld",
+                          field[i].name, (long long)p.page, (long long)p.head, (long long)p.slot,
+                          (long long)p.channel, (long long)found, (long long)right);
             }
     }
 }
 
 Test(layout, offsets_worked_by_hand) {
   layout k = parsed("[b, h, d/16, s, d%16]", 16, 128), v = parsed("[b, h, s/16, d, s%16]", 32, 128);
-  layout slots_first = parsed("[b, s, h, d]", 16, 64), nested = parsed("[b, h, d/64, s, d%64/16, d%16]", 4, 128);
+  layout slots_first = parsed("[b, s, h, d]", 16, 64),
+         nested = parsed("[b, h, d/64, s, d%64/16, d%16]", 4, 128);
   /* channel 37 = 2 chunks of 16 and 5; 2 * 16 slots * 16 + 3 * 16 + 5 */
   cr_expect_eq(layout_offset(&k, 10000, 2048, 4, 0, 0, 3, 37), 512 + 48 + 5);
   cr_expect_eq(layout_offset(&k, 10000, 2048, 4, 2, 3, 3, 37), 20000 + 6144 + 565);
@@ -94,7 +99,8 @@ Test(layout, shapes_are_the_extents_in_the_order_of_the_spec) {
   layout k = parsed("[b, h, d/16, s, d%16]", 64, 128), first = parsed("[h, b, s]", 64, 128);
   cr_assert_eq(layout_shape(&k, 1000, 4, shape), 5);
   const int64_t expected[] = {1000, 4, 8, 64, 16};
-  for (int i = 0; i < 5; i++) cr_expect_eq(shape[i], expected[i], "extent %d", i);
+  for (int i = 0; i < 5; i++)
+    cr_expect_eq(shape[i], expected[i], "extent %d", i);
   cr_assert_eq(layout_shape(&first, 1000, 4, shape), 3);
   cr_expect(shape[0] == 4 && shape[1] == 1000 && shape[2] == 64);
 }
@@ -102,8 +108,9 @@ Test(layout, shapes_are_the_extents_in_the_order_of_the_spec) {
 /* ---- what is accepted and what is refused ---- */
 
 Test(layout, factors_may_nest_and_have_blanks) {
-  static const char *const lists[] = {"[b,h,d/64,s,d%64/16,d%16]", "[ b , h , d / 64 , s , d % 64 / 16 , d % 16 ]",
-                                      "[b, h, d/64, s, d/16%4, d%16]", "[b, h, d/32/2, s, d%64/8/2, d%64%16]"};
+  static const char *const lists[] = {
+      "[b,h,d/64,s,d%64/16,d%16]", "[ b , h , d / 64 , s , d % 64 / 16 , d % 16 ]",
+      "[b, h, d/64, s, d/16%4, d%16]", "[b, h, d/32/2, s, d%64/8/2, d%64%16]"};
   layout first = parsed(lists[0], 16, 128);
   for (size_t i = 1; i < sizeof lists / sizeof *lists; i++) {
     layout l = parsed(lists[i], 16, 128);
@@ -149,13 +156,15 @@ Test(layout, every_refusal_says_which_factor_and_why) {
       {"[b, h, s, d, d]", AXES_CACHE, -1, "the factors of d do not make the whole axis of 128 exactly once"},
       {"[b, h, s, d/16]", AXES_CACHE, -1, "the factors of d do not make the whole axis of 128 exactly once"},
       {"[b, h, s%8, d]", AXES_CACHE, -1, "the factors of s do not make the whole axis of 16 exactly once"},
-      {"[b, h, s/8, s%4, d]", AXES_CACHE, -1, "the factors of s do not make the whole axis of 16 exactly once"},
-      {"[b, h, s/4, s%8, d]", AXES_CACHE, -1, "the factors of s do not make the whole axis of 16 exactly once"},
+      {"[b, h, s/8, s%4, d]", AXES_CACHE, -1,
+       "the factors of s do not make the whole axis of 16 exactly once"},
+      {"[b, h, s/4, s%8, d]", AXES_CACHE, -1,
+       "the factors of s do not make the whole axis of 16 exactly once"},
       {"[d, b, h, s]", AXES_CACHE, 0, "d lies outside b: slots and channels belong to one page"},
       {"[b, h, s, d]", AXES_CACHE & ~(1u << AXIS_D), 3, "axis d does not belong in this layout"},
       {"[b, h]", 1u << AXIS_H, 0, "axis b does not belong in this layout"},
-      {"[b,h,s,d,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128]", AXES_CACHE, 16,
-       "more than 16 factors"},
+      {"[b,h,s,d,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128,d/128]", AXES_CACHE,
+       16, "more than 16 factors"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     layout l, untouched;
@@ -182,7 +191,8 @@ Test(layout, numbers_far_beyond_any_integer_are_refused) {
 }
 
 Test(layout, sixteen_factors_are_enough_for_every_bit_of_a_head) {
-  layout l = parsed("[b,h,s,d/512,d/256%2,d/128%2,d/64%2,d/32%2,d/16%2,d/8%2,d/4%2,d/2%2,d%2,s/16,s/16,s/16]", 16, 1024);
+  layout l = parsed("[b,h,s,d/512,d/256%2,d/128%2,d/64%2,d/32%2,d/16%2,d/8%2,d/4%2,d/2%2,d%2,s/16,s/16,s/16]",
+                    16, 1024);
   cr_expect_eq(l.count, 16);
   layout_canonicalize(&l);
   cr_expect_eq(l.count, 4);
@@ -230,7 +240,8 @@ static void canonical_means_the_same(const layout *l, const char *list) {
   layout again = c;
   layout_canonicalize(&again);
   if (!same_factors(&again, &c)) cr_assert(false, "%s: canonical twice is not canonical once", list);
-  if (!layout_equal(l, &c) || !layout_equal(&c, l)) cr_assert(false, "%s: not equal to its canonical form", list);
+  if (!layout_equal(l, &c) || !layout_equal(&c, l))
+    cr_assert(false, "%s: not equal to its canonical form", list);
 }
 
 Test(layout, the_canonical_form_keeps_every_offset_and_has_the_fewest_factors) {
@@ -249,18 +260,22 @@ static void written_reads_back(const layout *l, const char *list) {
     layout_error error;
     if (!parse_list(text_string(&t), AXES_CACHE, l->size[AXIS_S], l->size[AXIS_D], &back, &error))
       cr_assert(false, "%s written as %s: %s", list, text_string(&t), error.message);
-    if (!same_factors(&back, forms[i])) cr_assert(false, "%s comes back from %s as another", list, text_string(&t));
+    if (!same_factors(&back, forms[i]))
+      cr_assert(false, "%s comes back from %s as another", list, text_string(&t));
     text_finish(&t);
   }
 }
 
-Test(layout, what_is_written_parses_to_the_same_factors) { for_each_small_layout(written_reads_back); }
+Test(layout, what_is_written_parses_to_the_same_factors) {
+  for_each_small_layout(written_reads_back);
+}
 
 static void packed_is_dense(const layout *l, const char *list) {
   const int64_t inner = l->size[AXIS_S] * l->size[AXIS_D], total = inner * HEADS * PAGES;
   unsigned char seen[8 * 8 * HEADS * PAGES] = {0};
   int64_t stride_b, stride_h;
-  if (layout_inner_elements(l) != inner) cr_assert(false, "%s: %lld inner elements", list, (long long)layout_inner_elements(l));
+  if (layout_inner_elements(l) != inner)
+    cr_assert(false, "%s: %lld inner elements", list, (long long)layout_inner_elements(l));
   layout_packed_strides(l, PAGES, HEADS, &stride_b, &stride_h);
   for (int64_t page = 0; page < PAGES; page++)
     for (int64_t head = 0; head < HEADS; head++)
@@ -268,12 +283,14 @@ static void packed_is_dense(const layout *l, const char *list) {
         for (int64_t channel = 0; channel < l->size[AXIS_D]; channel++) {
           int64_t offset = layout_offset(l, stride_b, stride_h, HEADS, page, head, slot, channel);
           if (offset < 0 || offset >= total || seen[offset]++)
-            cr_assert(false, "%s: page %lld head %lld slot %lld channel %lld at %lld", list, (long long)page, (long long)head,
-                     (long long)slot, (long long)channel, (long long)offset);
+            cr_assert(false, "%s: page %lld head %lld slot %lld channel %lld at %lld", list, (long long)page,
+                      (long long)head, (long long)slot, (long long)channel, (long long)offset);
         }
 }
 
-Test(layout, packed_strides_use_every_element_of_the_array_once) { for_each_small_layout(packed_is_dense); }
+Test(layout, packed_strides_use_every_element_of_the_array_once) {
+  for_each_small_layout(packed_is_dense);
+}
 
 static bool runs(const layout *l, axis a, int64_t run) {
   const axis other = a == AXIS_S ? AXIS_D : AXIS_S;
@@ -296,27 +313,37 @@ static void runs_are_the_longest(const layout *l, const char *list) {
     for (int64_t run = 2; run <= l->size[a]; run++)
       if (l->size[a] % run == 0 && runs(l, a, run)) longest = run;
     if (layout_run(l, a) != longest)
-      cr_assert(false, "%s, page %lld, head_dim %lld: run of %c is %lld, not %lld", list, (long long)l->size[AXIS_S],
-               (long long)l->size[AXIS_D], "bhsd"[a], (long long)layout_run(l, a), (long long)longest);
+      cr_assert(false, "%s, page %lld, head_dim %lld: run of %c is %lld, not %lld", list,
+                (long long)l->size[AXIS_S], (long long)l->size[AXIS_D], "bhsd"[a],
+                (long long)layout_run(l, a), (long long)longest);
     layout canonical = *l;
     layout_canonicalize(&canonical);
-    if (layout_run(&canonical, a) != longest) cr_assert(false, "%s: its canonical form runs differently", list);
+    if (layout_run(&canonical, a) != longest)
+      cr_assert(false, "%s: its canonical form runs differently", list);
   }
 }
 
-Test(layout, a_run_is_the_longest_that_memory_has) { for_each_small_layout(runs_are_the_longest); }
+Test(layout, a_run_is_the_longest_that_memory_has) {
+  for_each_small_layout(runs_are_the_longest);
+}
 
 Test(layout, the_runs_of_the_layouts_of_the_field) {
   static const struct {
     const char *list;
     int64_t page, dim, run_d, run_s;
   } cases[] = {
-      {"[b, h, d/16, s, d%16]", 128, 128, 16, 1}, {"[b, h, s/16, d, s%16]", 128, 128, 1, 16},
-      {"[b, h, d, s]", 16, 128, 1, 16},           {"[b, h, d, s]", 528, 128, 1, 528},
-      {"[b, h, s, d]", 16, 128, 128, 1},          {"[b, s, h, d]", 16, 128, 128, 1},
-      {"[b, h, d%16, s, d/16]", 16, 128, 1, 1},   {"[b, h, d]", 1, 128, 128, 1},
-      {"[b, s, d, h]", 16, 128, 1, 1},            {"[b, h, d/32, s, d%32/8, d%8]", 16, 128, 32, 1},
-      {"[b, h, d, s/16, s%16]", 64, 128, 1, 64},  {"[b, h, d/8, s, d%8]", 1, 128, 128, 1},
+      {"[b, h, d/16, s, d%16]", 128, 128, 16, 1},
+      {"[b, h, s/16, d, s%16]", 128, 128, 1, 16},
+      {"[b, h, d, s]", 16, 128, 1, 16},
+      {"[b, h, d, s]", 528, 128, 1, 528},
+      {"[b, h, s, d]", 16, 128, 128, 1},
+      {"[b, s, h, d]", 16, 128, 128, 1},
+      {"[b, h, d%16, s, d/16]", 16, 128, 1, 1},
+      {"[b, h, d]", 1, 128, 128, 1},
+      {"[b, s, d, h]", 16, 128, 1, 1},
+      {"[b, h, d/32, s, d%32/8, d%8]", 16, 128, 32, 1},
+      {"[b, h, d, s/16, s%16]", 64, 128, 1, 64},
+      {"[b, h, d/8, s, d%8]", 1, 128, 128, 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     layout l = parsed(cases[i].list, cases[i].page, cases[i].dim);
@@ -334,8 +361,10 @@ static void runs_start_aligned(const layout *l, const char *list) {
     for (int64_t start = 0; start < l->size[a]; start += run)
       for (int64_t fixed = 0; fixed < l->size[other]; fixed++) {
         int64_t stride_h = 48 * run;
-        int64_t offset = layout_offset(l, 7 * stride_h, stride_h, HEADS, 1, 1, i ? fixed : start, i ? start : fixed);
-        if (offset % run != 0) cr_assert(false, "%s: a run of %c starts at %lld", list, "bhsd"[a], (long long)offset);
+        int64_t offset =
+            layout_offset(l, 7 * stride_h, stride_h, HEADS, 1, 1, i ? fixed : start, i ? start : fixed);
+        if (offset % run != 0)
+          cr_assert(false, "%s: a run of %c starts at %lld", list, "bhsd"[a], (long long)offset);
       }
   }
 }
@@ -356,22 +385,27 @@ static void strides_step(const layout *l, const char *list) {
     if (f->extent == 1) continue;
     int64_t one = f->axis == AXIS_S ? layout_offset(l, 0, stride_h, HEADS, 0, 0, f->divisor, 0)
                                     : layout_offset(l, 0, stride_h, HEADS, 0, 0, 0, f->divisor);
-    if (one != s.elements * (s.times_heads ? HEADS * stride_h : 1)) cr_assert(false, "%s: factor %d", list, i);
+    if (one != s.elements * (s.times_heads ? HEADS * stride_h : 1))
+      cr_assert(false, "%s: factor %d", list, i);
   }
 }
 
-Test(layout, a_factors_stride_is_the_step_of_its_digit) { for_each_small_layout(strides_step); }
+Test(layout, a_factors_stride_is_the_step_of_its_digit) {
+  for_each_small_layout(strides_step);
+}
 
 Test(layout, equal_means_the_same_offsets_and_nothing_else) {
   layout whole = parsed("[b, h, d, s]", 16, 128);
   layout chunks = parsed("[b, h, s/16, d, s%16]", 16, 128), smaller = parsed("[b, h, s/8, d, s%8]", 16, 128);
   layout other_page = parsed("[b, h, d, s]", 32, 128), other_dim = parsed("[b, h, d, s]", 16, 64);
-  layout turned = parsed("[h, b, d, s]", 16, 128);
+  layout turned = parsed("[h, b, d, s]", 16, 128), single = parsed("[b, h, d, s]", 1, 128);
   cr_expect(layout_equal(&whole, &chunks), "a page of 16 is one chunk of 16");
   cr_expect_not(layout_equal(&whole, &smaller));
   cr_expect_not(layout_equal(&whole, &other_page));
   cr_expect_not(layout_equal(&whole, &other_dim));
   cr_expect_not(layout_equal(&whole, &turned));
+  cr_expect_not(layout_equal(&whole, &single), "one begins as the other does");
+  cr_expect_not(layout_equal(&single, &whole));
 }
 
 Test(layout, the_canonical_text_of_the_layouts_of_the_field) {
@@ -379,10 +413,14 @@ Test(layout, the_canonical_text_of_the_layouts_of_the_field) {
     const char *list, *canonical;
     int64_t page;
   } cases[] = {
-      {"[b, h, d/16, s, d%16]", "[b, h, d/16, s, d%16]", 16}, {"[b, h, s/16, d, s%16]", "[b, h, d, s]", 16},
-      {"[b, h, s/16, d, s%16]", "[b, h, s/16, d, s%16]", 32}, {"[b, h, d/16, s, d%16]", "[b, h, d]", 1},
-      {"[b, h, s/16, s%16, d]", "[b, h, s, d]", 64},          {"[b, s, h, d/8, d%8]", "[b, s, h, d]", 16},
-      {"[b, h, d%16, s, d/16]", "[b, h, d%16, s, d/16]", 16}, {"[b, h, d/64, s, d/16%4, d%16]", "[b, h, d/64, s, d%64]", 16},
+      {"[b, h, d/16, s, d%16]", "[b, h, d/16, s, d%16]", 16},
+      {"[b, h, s/16, d, s%16]", "[b, h, d, s]", 16},
+      {"[b, h, s/16, d, s%16]", "[b, h, s/16, d, s%16]", 32},
+      {"[b, h, d/16, s, d%16]", "[b, h, d]", 1},
+      {"[b, h, s/16, s%16, d]", "[b, h, s, d]", 64},
+      {"[b, s, h, d/8, d%8]", "[b, s, h, d]", 16},
+      {"[b, h, d%16, s, d/16]", "[b, h, d%16, s, d/16]", 16},
+      {"[b, h, d/64, s, d/16%4, d%16]", "[b, h, d/64, s, d%64]", 16},
       {"[b, h, d/32, d%32/16, s, d%16]", "[b, h, d/16, s, d%16]", 16},
       {"[b, h, d/64, s, d%16, d%64/16]", "[b, h, d/64, s, d%16, d%64/16]", 16},
   };
@@ -407,7 +445,8 @@ typedef struct expression {
 static int64_t read_primary(expression *e) {
   static const char *const names[] = {"slot", "channel", "heads_stride"};
   const int64_t values[] = {e->slot, e->channel, e->heads_stride};
-  while (*e->at == ' ') e->at++;
+  while (*e->at == ' ')
+    e->at++;
   for (int i = 0; i < 3; i++)
     if (strncmp(e->at, names[i], strlen(names[i])) == 0) {
       e->at += strlen(names[i]);
@@ -424,7 +463,8 @@ static int64_t read_primary(expression *e) {
 static int64_t evaluate(expression *e) {
   int64_t sum = 0, term = read_primary(e);
   for (;;) {
-    while (*e->at == ' ') e->at++;
+    while (*e->at == ' ')
+      e->at++;
     char operation = *e->at;
     if (operation == 0) return sum + term;
     e->at++;
@@ -459,13 +499,15 @@ static void expression_agrees(const layout *l, const char *list) {
       expression e = {text_string(&t), slot, channel, heads * stride_h};
       int64_t found = evaluate(&e), right = layout_offset(l, 0, stride_h, heads, 0, 0, slot, channel);
       if (found != right)
-        cr_assert(false, "%s: '%s' is %lld at slot %lld, channel %lld, not %lld", list, text_string(&t), (long long)found,
-                 (long long)slot, (long long)channel, (long long)right);
+        cr_assert(false, "%s: '%s' is %lld at slot %lld, channel %lld, not %lld", list, text_string(&t),
+                  (long long)found, (long long)slot, (long long)channel, (long long)right);
     }
   text_finish(&t);
 }
 
-Test(layout, the_expression_in_c_is_the_offset) { for_each_small_layout(expression_agrees); }
+Test(layout, the_expression_in_c_is_the_offset) {
+  for_each_small_layout(expression_agrees);
+}
 
 Test(layout, expressions_are_as_short_as_the_layout) {
   static const struct {
@@ -504,7 +546,8 @@ static layout random_layout(uint64_t *state, char list[256]) {
     int64_t divisor = 1;
     for (int i = 0; i < parts; i++) {
       int64_t extent = 1;
-      for (int n = random_below(state, 3); n > 0 && divisor * extent < 200; n--) extent *= primes[random_below(state, 6)];
+      for (int n = random_below(state, 3); n > 0 && divisor * extent < 200; n--)
+        extent *= primes[random_below(state, 6)];
       snprintf(digits[count++], 32, "%c/%lld%%%lld", "sd"[a], (long long)divisor, (long long)extent);
       divisor *= extent;
     }
@@ -541,14 +584,17 @@ Test(layout, random_layouts_keep_every_identity) {
     cr_assert(l.size[AXIS_S] % run_s == 0 && l.size[AXIS_D] % run_d == 0, "%s", list);
     cr_assert(run_s == 1 || run_d == 1, "%s: memory has one innermost axis", list);
     for (int sample = 0; sample < 64; sample++) {
-      int64_t slot = random_below(&state, (int)l.size[AXIS_S]), channel = random_below(&state, (int)l.size[AXIS_D]);
+      int64_t slot = random_below(&state, (int)l.size[AXIS_S]),
+              channel = random_below(&state, (int)l.size[AXIS_D]);
       int64_t head = random_below(&state, HEADS), page = random_below(&state, 100000);
       int64_t right = offset_by_shape(&l, 1000003, 99991, HEADS, page, head, slot, channel);
       cr_assert_eq(layout_offset(&l, 1000003, 99991, HEADS, page, head, slot, channel), right, "%s", list);
-      cr_assert_eq(layout_offset(&canonical, 1000003, 99991, HEADS, page, head, slot, channel), right, "%s", list);
+      cr_assert_eq(layout_offset(&canonical, 1000003, 99991, HEADS, page, head, slot, channel), right, "%s",
+                   list);
       expression e = {text_string(&t), slot, channel, HEADS * 99991};
       cr_assert_eq(evaluate(&e) + page * 1000003 + head * 99991, right, "%s: %s", list, text_string(&t));
-      int64_t in_run = layout_offset(&l, 0, 99991, HEADS, 0, 0, slot - slot % run_s, channel - channel % run_d);
+      int64_t in_run =
+          layout_offset(&l, 0, 99991, HEADS, 0, 0, slot - slot % run_s, channel - channel % run_d);
       int64_t here = layout_offset(&l, 0, 99991, HEADS, 0, 0, slot, channel);
       cr_assert_eq(here - in_run, slot % run_s + channel % run_d, "%s", list);
     }

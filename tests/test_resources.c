@@ -1,5 +1,6 @@
-/* What the compiler made of the shipped specs on the AMD targets, read from the code objects: nothing spilled, LDS and
- * arguments as the plan and the descriptor say. Compiled by clang and lld through the compile service. */
+/* What the compiler made of the shipped specs on the AMD targets, read from the code objects: nothing
+ * spilled, LDS and arguments as the plan and the descriptor say. Compiled by clang and lld through the
+ * compile service. */
 #include "../generator/emit.h"
 #include "../generator/plan.h"
 #include "../runtime/codeobject.h"
@@ -40,15 +41,16 @@ static void tear_down(void) {
 
 TestSuite(resources, .init = set_up, .fini = tear_down);
 
-static void add(const contract *c, const char *spec_name, operation o, const char *target_name, bool may_spill) {
+static void add(const contract *c, const char *spec_name, operation o, const char *target_name,
+                bool may_spill) {
   cr_assert_lt(count, MAX_JOBS);
   built *b = &all[count];
   *b = (built){.contract = *c, .target = target_find(target_name), .may_spill = may_spill};
   snprintf(b->name, sizeof b->name, "%s/%s/%s", spec_name, operation_name(o), target_name);
   diags problems;
   diags_init(&problems);
-  cr_assert_eq(emit_operation(c, o, &(variant){0}, b->target, templates_embedded(), &b->emission, &problems), HD_OK, "%s",
-               b->name);
+  cr_assert_eq(emit_operation(c, o, &(variant){0}, b->target, templates_embedded(), &b->emission, &problems),
+               HD_OK, "%s", b->name);
   diags_finish(&problems);
   requests[count++] = (compile_request){.source = b->emission.source, .name = b->name, .target = b->target};
 }
@@ -66,25 +68,28 @@ static void compile_everything(void) {
 static void kernel_fits(const built *b, const kernel_descriptor *k, const codeobject_kernel *made) {
   const target *t = b->target;
   if (!b->may_spill) {
-    cr_expect_eq(made->vgpr_spills, 0, "%s: %s spills %u vector registers", b->name, k->symbol, made->vgpr_spills);
-    cr_expect_eq(made->sgpr_spills, 0, "%s: %s spills %u scalar registers", b->name, k->symbol, made->sgpr_spills);
+    cr_expect_eq(made->vgpr_spills, 0, "%s: %s spills %u vector registers", b->name, k->symbol,
+                 made->vgpr_spills);
+    cr_expect_eq(made->sgpr_spills, 0, "%s: %s spills %u scalar registers", b->name, k->symbol,
+                 made->sgpr_spills);
     cr_expect_eq(made->scratch, 0, "%s: %s has %u bytes of scratch", b->name, k->symbol, made->scratch);
   }
   cr_expect_leq((int)made->vgprs, t->vgprs, "%s: %s", b->name, k->symbol);
-  cr_expect_leq((int)made->static_lds + k->lds_bytes, t->lds_bytes, "%s: %s has %u bytes of LDS", b->name, k->symbol,
-                made->static_lds);
+  cr_expect_leq((int)made->static_lds + k->lds_bytes, t->lds_bytes, "%s: %s has %u bytes of LDS", b->name,
+                k->symbol, made->static_lds);
   cr_expect_eq((int)made->wave, t->wave, "%s: %s", b->name, k->symbol);
   cr_expect_geq((int)made->max_workgroup, k->block, "%s: %s", b->name, k->symbol);
   size_t offsets[DESCRIPTOR_MAX_ARGUMENTS];
-  cr_expect_eq(made->kernarg_size, kernel_arguments_layout(k, offsets), "%s: %s takes %u bytes of arguments", b->name,
-               k->symbol, made->kernarg_size);
+  cr_expect_eq(made->kernarg_size, kernel_arguments_layout(k, offsets), "%s: %s takes %u bytes of arguments",
+               b->name, k->symbol, made->kernarg_size);
   cr_assert_geq(made->argument_count, k->argument_count, "%s: %s", b->name, k->symbol);
   for (int i = 0; i < k->argument_count; i++) {
     const codeobject_argument *a = &made->arguments[i];
-    cr_expect(a->offset == offsets[i] && a->size == argument_bytes(k->arguments[i]), "%s: %s: %s at %u, %u bytes", b->name,
-              k->symbol, argument_name(k->arguments[i]), a->offset, a->size);
-    cr_expect_eq(strcmp(a->value_kind, "global_buffer") == 0, k->arguments[i].kind == ARGUMENT_TENSOR, "%s: %s: %s is %s",
-                 b->name, k->symbol, argument_name(k->arguments[i]), a->value_kind);
+    cr_expect(a->offset == offsets[i] && a->size == argument_bytes(k->arguments[i]),
+              "%s: %s: %s at %u, %u bytes", b->name, k->symbol, argument_name(k->arguments[i]), a->offset,
+              a->size);
+    cr_expect_eq(strcmp(a->value_kind, "global_buffer") == 0, k->arguments[i].kind == ARGUMENT_TENSOR,
+                 "%s: %s: %s is %s", b->name, k->symbol, argument_name(k->arguments[i]), a->value_kind);
   }
 }
 
@@ -96,16 +101,21 @@ static void lds_is_as_planned(const built *b, const codeobject_kernel *made) {
   cr_assert_eq(plan_decode(&resolved, &(variant){0}, b->target, &p, &problems), HD_OK);
   diags_finish(&problems);
   if (p.structure == STRUCTURE_DIRECT)
-    cr_expect_eq((int)made->static_lds, p.lds_bytes, "%s: %u bytes of LDS, %d planned", b->name, made->static_lds, p.lds_bytes);
+    cr_expect_eq((int)made->static_lds, p.lds_bytes, "%s: %u bytes of LDS, %d planned", b->name,
+                 made->static_lds, p.lds_bytes);
 }
 
 static void object_fits(const built *b, const compile_result *r) {
   static codeobject object;
   const descriptor *d = &b->emission.descriptor;
-  cr_assert_eq(r->status, HD_OK, "%s: %s", b->name, r->log ? r->log : r->diags.count ? r->diags.items[0].message : "");
+  cr_assert_eq(r->status, HD_OK, "%s: %s", b->name,
+               r->log           ? r->log
+               : r->diags.count ? r->diags.items[0].message
+                                : "");
   diags problems;
   diags_init(&problems);
-  cr_assert_eq(codeobject_parse(r->code_object, r->code_object_size, &object, &problems), HD_OK, "%s", b->name);
+  cr_assert_eq(codeobject_parse(r->code_object, r->code_object_size, &object, &problems), HD_OK, "%s",
+               b->name);
   diags_finish(&problems);
   cr_expect_eq(object.machine, b->target->elf_machine, "%s", b->name);
   cr_expect_str_eq(object.target, b->target->name);
@@ -132,16 +142,25 @@ static void shipped_on(const char *target_name) {
     free(yaml);
   }
   compile_everything();
-  for (int i = 0; i < count; i++) object_fits(&all[i], &results[i]);
+  for (int i = 0; i < count; i++)
+    object_fits(&all[i], &results[i]);
 }
 
-Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx942) { shipped_on("gfx942"); }
-Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx950) { shipped_on("gfx950"); }
-Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx1201) { shipped_on("gfx1201"); }
-Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx1250) { shipped_on("gfx1250"); }
+Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx942) {
+  shipped_on("gfx942");
+}
+Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx950) {
+  shipped_on("gfx950");
+}
+Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx1201) {
+  shipped_on("gfx1201");
+}
+Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx1250) {
+  shipped_on("gfx1250");
+}
 
-/* Wide heads where four waves do not fit the LDS, single-token pages, pages smaller than a lane's list or no power of
- * two, h inside the slots, odd groups. */
+/* Wide heads where four waves do not fit the LDS, single-token pages, pages smaller than a lane's list or no
+ * power of two, h inside the slots, odd groups. */
 Test(resources, contracts_at_the_edge_of_what_is_served_compile_everywhere) {
   static const char *const cases[][2] = {
       {"wide", "heddle: 1\nquery: {heads_per_kv: 16}\nhead_dim: 256\n"
@@ -163,5 +182,6 @@ Test(resources, contracts_at_the_edge_of_what_is_served_compile_everywhere) {
     spec_finish(&s);
   }
   compile_everything();
-  for (int i = 0; i < count; i++) object_fits(&all[i], &results[i]);
+  for (int i = 0; i < count; i++)
+    object_fits(&all[i], &results[i]);
 }
