@@ -14,13 +14,13 @@ static void write_summary(const contract *c, const ring_plan *p, text *out) {
   text_addf(out, "// Structure: a ring of %d stages of %d tokens in shared memory, %d bytes; %d consumer warpgroup%s, %d producer warps.\n",
             p->stages, p->tile, p->lds_bytes, p->consumers, p->consumers > 1 ? "s" : "", p->producers);
   if (p->k_slices == 1)
-    text_addf(out, "// K: pages of %d tokens copied whole, operands of the score product as they lie.\n", p->piece);
+    text_addf(out, "// K: pages of %d tokens copied whole.\n", p->piece);
   else
-    text_addf(out, "// K: %d tokens of 16 channels a copy, %d copies; operands of the score product.\n", p->piece, p->k_slices);
+    text_addf(out, "// K: %d tokens of 16 channels a copy, %d copies.\n", p->piece, p->k_slices);
   text_addf(out, "// A score product's rows are %s.\n",
             p->consecutive ? "64 consecutive tokens" : "eight tokens from each of eight pages");
   text_addf(out, "// V: %d tokens copied together, transposed operands of the value product as they lie.\n", p->piece);
-  text_addf(out, "// q and weights in two fp8 parts, side by side in the columns; %d query heads of %d columns.\n\n",
+  text_addf(out, "// K is widened to fp16 for the score product, exactly; weights are two fp8 parts; %d query heads of %d.\n\n",
             c->query.heads_per_kv, p->column_heads);
 }
 
@@ -45,7 +45,7 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_int(out, "COLUMN_HEADS", p->column_heads);
   write_bool(out, "CONSECUTIVE", p->consecutive);
   write_bool(out, "SCALED", token_scales(c));
-  write_int(out, "Q_TOP", 7);
+  write_int(out, "Q_TOP", 13);
   text_add(out, "constexpr float P_SHIFT = 8;\n");
   write_merge_shape(out);
   text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are run-time arguments.\n");

@@ -5,9 +5,10 @@
 // ---- decode, ring: one query row per sequence over a paged cache, split over its tokens --------------------
 //
 // A workgroup takes one split of one (sequence, kv head). Producer warps copy tiles of K, V and scales, as they lie in
-// the cache, into a ring of stages in shared memory; consumer warpgroups take the stages in turn. Both large operands
-// are read from there by the products: tokens, then channels, are the rows, query heads the columns. The columns hold
-// every head twice: q and the weights are a sum of two fp8 numbers.
+// the cache, into a ring of stages in shared memory; consumer warpgroups take the stages in turn. Tokens, then channels,
+// are the rows of the products, query heads the columns. K is widened to fp16 on its way into registers: fp8 products
+// sum with 14 bits, and an error in a score counts as often as the score is large. V stays in shared memory, an fp8
+// operand as it lies; its columns hold every head twice, since a weight is a sum of two fp8 numbers.
 //
 // Scores carry log2(e) and log2(V scale): exp2 of them never exceeds 2^P_SHIFT whatever the scales are. A thread of warp
 // w and lane 4g + t holds tokens token_of(product, w, half, g) and heads 8b + 2t, 8b + 2t + 1.
@@ -22,7 +23,8 @@ constexpr int COLUMNS = 2 * COLUMN_HEADS;         // both parts
 constexpr int VALUE_PRODUCTS = HEAD_DIM_V / 64;
 constexpr u32 K_BYTES = TILE * HEAD_DIM_QK, V_BYTES = TILE * HEAD_DIM_V, SCALE_BYTES = TILE * 4;
 constexpr u32 STAGE_BYTES = K_BYTES + V_BYTES + (SCALED ? 2 * SCALE_BYTES : 0);
-constexpr u32 Q_BYTES = HEAD_DIM_QK * COLUMNS, P_BYTES = TILE * COLUMNS;
+constexpr int CHUNKS = HEAD_DIM_QK / 16;          // of K and q: 16 channels
+constexpr u32 Q_BYTES = HEAD_DIM_QK * COLUMN_HEADS * 2, P_BYTES = TILE * COLUMNS;
 constexpr u32 OPERAND_BYTES = Q_BYTES + P_BYTES;  // of one consumer
 constexpr int PIECES = TILE / PIECE;
 constexpr int COPIES = PIECES * (K_SLICES + 1);   // of a tile: K slices and one V copy for each piece
@@ -132,8 +134,8 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
 //@ logits
 //@ value_scale
 
-  // The query: 16 channels a thread, each row scaled by a power of two, as [chunk of 16 channels][part, head][16].
-  constexpr int CHUNKS = HEAD_DIM_QK / 16;
+  // The query: 16 channels a thread, each row scaled by a power of two, as fp16 [chunk][half][head][8]. The halves hold
+  // channels 4t, 4t + 1 and 4t + 2, 4t + 3: what a lane of K's fragments gets from one word.
   if (member < COLUMN_HEADS * CHUNKS) {
     const int head = member / CHUNKS, chunk = member % CHUNKS;
     float x[16];
@@ -153,14 +155,10 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
     exponent = exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
     const float up = float_of((u32)(127 + exponent) << 23);
     UNROLL for (int i = 0; i < 16; i++) x[i] *= up;
-    u32 *const to = (u32 *)(q_memory + (chunk * COLUMNS + head) * 16);
+    u32 *const to = (u32 *)(q_memory + (chunk * 2 * COLUMN_HEADS + head) * 16);
     UNROLL for (int i = 0; i < 4; i++) {
-      const u32 high = format_fp8::pack(x + 4 * i);
-      float stored[4];
-      format_fp8::unpack(high, stored);
-      UNROLL for (int n = 0; n < 4; n++) stored[n] = x[4 * i + n] - stored[n];
-      to[i] = high;
-      to[COLUMN_HEADS * 4 + i] = format_fp8::pack(stored);
+      to[i] = format_fp16::pack(x + 4 * i);
+      to[COLUMN_HEADS * 4 + i] = format_fp16::pack(x + 4 * i + 2);
     }
     // an infinite element makes the row NaN, as its products would
     if (chunk == 0) row.q_scale[head] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f) * logits;
@@ -187,13 +185,26 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
     const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_BYTES;
     u8 *const v_memory = stage_memory + stage * STAGE_BYTES + K_BYTES;
 
-    float product[PRODUCTS][COLUMNS / 2];
-    products_begin();
-    UNROLL for (int n = 0; n < PRODUCTS; n++)
-      UNROLL for (int k = 0; k < HEAD_DIM_QK / 32; k++)
-        product_fp8<COLUMNS>(product[n], operand_at(k_shared + n * K_PRODUCT + k * 2 * K_LEADING, K_LEADING, K_GROUP),
-                             operand_at(q_shared + k * 2 * COLUMNS * 16, COLUMNS * 16, 128), k > 0);
-    products_commit();
+    // Rows of this warp as fragments: blocks of eight tokens by 16 channels, two halves of two chunks at a time.
+    float product[PRODUCTS][COLUMN_HEADS / 2];
+    UNROLL for (int n = 0; n < PRODUCTS; n++) {
+      u32 fragment[CHUNKS][4];
+      UNROLL for (int c = 0; c < CHUNKS; c += 2) {
+        u32 words[4];
+        load_blocks(words, k_shared + n * K_PRODUCT + (2 * w + lane / 8 % 2) * K_GROUP + (c + lane / 16) * K_LEADING + lane % 8 * 16);
+        UNROLL for (int m = 0; m < 4; m++) {
+          u32 halves[2];
+          format_fp8::widen(words[m], halves);
+          fragment[c + m / 2][m % 2] = halves[0];
+          fragment[c + m / 2][m % 2 + 2] = halves[1];
+        }
+      }
+      products_begin();
+      UNROLL for (int c = 0; c < CHUNKS; c++)
+        product_fp16<COLUMN_HEADS>(product[n], fragment[c],
+                                   operand_at(q_shared + c * 2 * COLUMN_HEADS * 16, COLUMN_HEADS * 16, 128), c > 0);
+      products_commit();
+    }
 
     const int visible = length - tile * TILE; // tokens of this tile that exist
     const bool tail = visible < TILE;
@@ -223,7 +234,7 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
       UNROLL for (int half = 0; half < 2; half++)
         UNROLL for (int j = 0; j < PER_THREAD; j++) {
           const int at = j / 2 * 4 + half * 2 + j % 2;
-          float s = (product[n][at] + product[n][at + BLOCKS * 4]) * q_scale[j];
+          float s = product[n][at] * q_scale[j];
           if constexpr (SCALED) s *= k_scale_of[n][half];
           score[n][half][j] = s;
           weighted[n][half][j] = SCALED ? s + v_log[n][half] : s;

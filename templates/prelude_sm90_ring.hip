@@ -54,6 +54,36 @@ DEVICE void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "mem
 DEVICE void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 DEVICE void products_wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
+// Four blocks of 8 rows x 16 bytes: lane 8m + i names row i of block m; lane 4g + t gets bytes 4t to 4t + 3 of row g of each.
+DEVICE void load_blocks(u32 *words, u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(address)
+               : "memory");
+}
+
+// d (64 x COLUMNS, fp32) = a (64 x 16, registers) * b (16 x COLUMNS) + (accumulate ? d : 0), fp16.
+template <int COLUMNS> DEVICE void product_fp16(float *d, const u32 *a, u64 b, int accumulate) {
+  static_assert(COLUMNS == 8 || COLUMNS == 16, "columns");
+  if constexpr (COLUMNS == 8)
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %9, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, add, 1, 1, 0;\n"
+                 "}"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+  else
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %13, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, "
+                 "add, 1, 1, 0;\n"
+                 "}"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+}
+
 // d (64 x COLUMNS, fp32) = a (64 x 32) * b (32 x COLUMNS) + (accumulate ? d : 0), fp8 e4m3.
 template <int COLUMNS> DEVICE void product_fp8(float *d, u64 a, u64 b, int accumulate) {
   static_assert(COLUMNS == 16 || COLUMNS == 32, "columns");
