@@ -1,0 +1,638 @@
+/* Claims about benchmarks: what is counted, how it is timed, that nothing is timed which is wrong. */
+#include "../generator/emit_read.h"
+#include "../runtime/bench_data.h"
+#include "../runtime/oracle.h"
+#include "example_contract.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+static contract fp8_contract(int page, int width) {
+  contract c = example_contract(page, width, width);
+  c.query.heads_per_kv = 2;
+  c.kv.k_dtype = c.kv.v_dtype = DTYPE_FP8_E4M3FN;
+  c.kv.k = example_layout("b h d/16 s d%16", page, width);
+  c.kv.v = example_layout("b h s/16 d s%16", page, width);
+  c.scale.granularity = SCALE_TOKEN_HEAD;
+  c.scale.k = c.scale.v = example_layout("b h s", page, width);
+  return c;
+}
+
+/* ---- Shapes ---- */
+
+Test(bench, a_shape_is_read_and_written) {
+  bench_shape s;
+  text out;
+  text_init(&out);
+  cr_assert(bench_shape_parse("64x8192x4x16", &s));
+  cr_assert(s.seqs == 64 && s.length == 8192 && s.kv_heads == 4 && s.heads_per_kv == 16);
+  bench_shape_write(&s, &out);
+  cr_assert_str_eq(text_string(&out), "64x8192x4x16");
+  text_clear(&out);
+  cr_assert(bench_shape_parse("1x131072x1", &s));
+  cr_assert_eq(s.heads_per_kv, 0);
+  bench_shape_write(&s, &out);
+  cr_assert_str_eq(text_string(&out), "1x131072x1");
+  text_finish(&out);
+}
+
+Test(bench, what_is_no_shape_is_refused) {
+  static const char *const words[] = {"",         "64",         "64x8192",     "64x8192x4x16x1", "64x8192x4x",
+                                      "x64x1x1",  "0x64x1x1",   "64x0x1x1",    "64x64x0x1",      "64x64x1x65",
+                                      "64x-64x1", "64 x64x1x1", "64x64x1x1 ",  "4096x1048576x1", "1x99999999999999999999x1",
+                                      "ax64x1",   "+4x64x1",    "64x64x1x0",   "64X64X1"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    bench_shape s = {.seqs = 7};
+    cr_expect(!bench_shape_parse(words[i], &s), "'%s' was taken", words[i]);
+    cr_expect_eq(s.seqs, 7, "'%s' changed the shape", words[i]);
+  }
+}
+
+Test(bench, the_decode_preset_has_nine_shapes) {
+  const bench_preset *p = bench_preset_find("decode");
+  cr_assert_not_null(p);
+  cr_assert_eq(p->count, 9);
+  for (int i = 0; i < bench_preset_count; i++)
+    for (int j = 0; j < bench_presets[i].count; j++) {
+      bench_shape again;
+      text word;
+      text_init(&word);
+      bench_shape_write(&bench_presets[i].shapes[j], &word);
+      cr_expect(bench_shape_parse(text_string(&word), &again), "%s", text_string(&word));
+      text_finish(&word);
+    }
+  cr_assert_null(bench_preset_find("dec"));
+}
+
+Test(bench, ragged_lengths_keep_every_eighth_and_stay_in_bounds) {
+  const bench_shape s = {64, 8192, 1, 16};
+  int32_t lengths[64];
+  int64_t sum = 0;
+  int different = 0;
+  cr_assert_eq(bench_lengths(&s, false, lengths), 64 * 8192);
+  int64_t told = bench_lengths(&s, true, lengths);
+  for (int i = 0; i < 64; i++) {
+    if (i % 8 == 0)
+      cr_expect_eq(lengths[i], 8192);
+    else
+      cr_expect(lengths[i] >= 8192 / 16 && lengths[i] <= 8192 * 5 / 16, "%d: %d", i, lengths[i]);
+    different += i > 1 && lengths[i] != lengths[i - 1];
+    sum += lengths[i];
+  }
+  cr_assert_eq(told, sum);
+  cr_assert(different > 50);
+  const bench_shape tiny = {16, 1, 1, 1};
+  cr_assert_eq(bench_lengths(&tiny, true, lengths), 16, "no sequence is empty");
+}
+
+/* ---- Bytes ---- */
+
+/* One token and head of 128 fp8 channels, K and V, with a float each: 2 * (128 + 4). */
+Test(bench, bytes_count_k_v_and_scales) {
+  contract c = fp8_contract(16, 128);
+  read_bytes b = read_bytes_of(&c);
+  cr_expect(b.token_head == 264 && b.token == 0);
+  c.scale.granularity = SCALE_TOKEN; /* one scale for all heads */
+  b = read_bytes_of(&c);
+  cr_expect(b.token_head == 256 && b.token == 8);
+  c.scale.granularity = SCALE_TENSOR;
+  b = read_bytes_of(&c);
+  cr_expect(b.token_head == 256 && b.token == 0);
+  c.scale.granularity = SCALE_GROUP; /* 128 / 32 and 128 / 64 of one byte */
+  c.scale.dtype = DTYPE_E8M0;
+  c.scale.group_k = 32;
+  c.scale.group_v = 64;
+  b = read_bytes_of(&c);
+  cr_expect(b.token_head == 256 + 4 + 2 && b.token == 0);
+  contract plain = example_contract(16, 192, 128); /* bf16 */
+  b = read_bytes_of(&plain);
+  cr_expect(b.token_head == 2 * (192 + 128) && b.token == 0);
+}
+
+Test(bench, bytes_of_a_shape_are_those_of_its_visible_tokens) {
+  contract c = fp8_contract(16, 64);
+  const bench_shape s = {16, 100, 3, 2};
+  int32_t lengths[16];
+  bench_data d;
+  diags errors;
+  diags_init(&errors);
+  int64_t tokens = bench_lengths(&s, true, lengths);
+  cr_assert_eq(bench_data_init(&d, &c, &s, true, 1, &errors), HD_OK);
+  cr_expect_eq(d.tokens, tokens);
+  cr_expect_eq(d.bytes, tokens * 3 * 2 * (64 + 4));
+  cr_expect(d.bytes <= (int64_t)d.slab_bytes, "the read kernel stays inside a copy");
+  bench_data_finish(&d);
+  diags_finish(&errors);
+}
+
+Test(bench, every_page_is_used_once) {
+  contract c = fp8_contract(16, 64);
+  const bench_shape s = {16, 100, 1, 2};
+  bench_data d;
+  diags errors;
+  diags_init(&errors);
+  cr_assert_eq(bench_data_init(&d, &c, &s, true, 1, &errors), HD_OK);
+  const int32_t *table = d.memory[TENSOR_PAGE_TABLE], *lengths = d.memory[TENSOR_LENGTHS];
+  int64_t pages = d.dims[DIM_PAGES], width = d.dims[DIM_TABLE_PAGES], moved = 0, next = 0;
+  int *seen = calloc((size_t)pages, sizeof *seen);
+  for (int64_t i = 0; i < 16; i++)
+    for (int64_t p = 0; p < (lengths[i] + 15) / 16; p++, next++) {
+      int32_t id = table[i * width + p];
+      cr_assert(id >= 0 && id < pages);
+      seen[id]++;
+      moved += id != next;
+    }
+  cr_expect_eq(next, pages);
+  for (int64_t p = 0; p < pages; p++)
+    cr_expect_eq(seen[p], 1);
+  cr_expect(moved > pages / 2, "pages come in random order");
+  free(seen);
+  bench_data_finish(&d);
+  diags_finish(&errors);
+}
+
+/* ---- Other groups and pages ---- */
+
+Test(bench, another_page_gives_the_layout_that_a_spec_with_it_has) {
+  static const int pages[] = {16, 32, 64, 128};
+  diags errors;
+  diags_init(&errors);
+  for (int from = 0; from < 4; from++)
+    for (int to = 0; to < 4; to++) {
+      contract c = fp8_contract(pages[from], 64), wanted = fp8_contract(pages[to], 64), got;
+      cr_assert_eq(bench_contract(&c, 0, pages[to], &got, &errors), HD_OK);
+      text a, b;
+      text_init(&a);
+      text_init(&b);
+      contract_write(&got, &a);
+      contract_write(&wanted, &b);
+      cr_expect_str_eq(text_string(&a), text_string(&b), "%d to %d", pages[from], pages[to]);
+      text_finish(&a);
+      text_finish(&b);
+    }
+  diags_finish(&errors);
+}
+
+Test(bench, a_page_that_a_layout_cannot_have_is_refused) {
+  contract c = fp8_contract(64, 64), got = {.kv.page = -1};
+  diags errors;
+  diags_init(&errors);
+  cr_assert_eq(bench_contract(&c, 0, 24, &got, &errors), HD_INVALID);
+  cr_assert_eq(errors.count, 1);
+  cr_assert_str_eq(errors.items[0].code, "bench.page");
+  cr_assert_eq(got.kv.page, -1);
+  diags_finish(&errors);
+}
+
+Test(bench, another_group_changes_the_group_alone) {
+  contract c = fp8_contract(64, 64), got;
+  diags errors;
+  text differences;
+  diags_init(&errors);
+  text_init(&differences);
+  cr_assert_eq(bench_contract(&c, 8, 0, &got, &errors), HD_OK);
+  cr_assert_eq(contract_diff(&c, &got, &differences), 1);
+  cr_assert(strstr(text_string(&differences), "query.heads_per_kv") == text_string(&differences));
+  text_finish(&differences);
+  diags_finish(&errors);
+}
+
+/* ---- Statistics and rotation ---- */
+
+Test(bench, the_median_and_the_spread) {
+  bench_statistics s;
+  bench_statistics_of((const double[]){9, 1, 5}, 3, &s);
+  cr_expect(s.median == 5 && s.least == 1 && s.most == 9 && s.spread == 8.0 / 5);
+  bench_statistics_of((const double[]){4, 1, 3, 2}, 4, &s);
+  cr_expect(s.median == 2.5 && s.least == 1 && s.most == 4);
+  bench_statistics_of((const double[]){7}, 1, &s);
+  cr_expect(s.median == 7 && s.spread == 0);
+  bench_statistics_of(NULL, 0, &s);
+  cr_expect(s.median == 0 && s.spread == 0);
+}
+
+Test(bench, copies_cover_more_than_any_cache_and_fit_in_memory) {
+  const int64_t memory = 140000000000;
+  const int64_t sizes[] = {8650752, 34603008, 69206016, 276824064, 553648128};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    int copies = bench_copies(sizes[i], memory);
+    cr_expect(copies >= 2);
+    cr_expect(copies * sizes[i] > 450000000, "%d copies of %ld", copies, (long)sizes[i]);
+    cr_expect(bench_launches(copies) >= 16);
+    cr_expect(bench_launches(copies) % copies == 0, "every copy equally often");
+  }
+  cr_expect_eq(bench_copies(1, 0), 256, "small ones have a bound");
+  cr_expect_eq(bench_copies(400, 1000), 1, "memory for one");
+  cr_expect_eq(bench_copies(1000, 1000), 0, "memory for none");
+}
+
+/* ---- A device in host memory that counts ---- */
+
+typedef struct counting_device {
+  device base;
+  int allocations, streams, events, graphs; /* not given back */
+  int captured, replays, records, launch_calls;
+  bool capturing;
+  int fail_launch; /* which launch fails, -1: none */
+  double milliseconds;
+} counting_device;
+
+static counting_device *counting(device *d) {
+  return (counting_device *)d;
+}
+
+static hd_status count_allocate(device *d, size_t bytes, device_pointer *out, diags *errors) {
+  (void)errors;
+  counting(d)->allocations++;
+  *out = (device_pointer)(uintptr_t)malloc(bytes);
+  return HD_OK;
+}
+
+static hd_status count_release(device *d, device_pointer pointer, diags *errors) {
+  (void)errors;
+  counting(d)->allocations--;
+  free((void *)(uintptr_t)pointer);
+  return HD_OK;
+}
+
+static hd_status count_copy_in(device *d, device_stream *s, device_pointer to, const void *from, size_t bytes,
+                               diags *errors) {
+  (void)d;
+  (void)s;
+  (void)errors;
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return HD_OK;
+}
+
+static hd_status count_fill(device *d, device_stream *s, device_pointer to, unsigned char value, size_t bytes,
+                            diags *errors) {
+  (void)d;
+  (void)s;
+  (void)errors;
+  memset((void *)(uintptr_t)to, value, bytes);
+  return HD_OK;
+}
+
+static hd_status count_stream_create(device *d, device_stream **out, diags *errors) {
+  (void)errors;
+  counting(d)->streams++;
+  *out = (device_stream *)d;
+  return HD_OK;
+}
+
+static void count_stream_destroy(device *d, device_stream *s) {
+  (void)s;
+  cr_expect(!counting(d)->capturing, "a stream that captures was destroyed");
+  counting(d)->streams--;
+}
+
+static hd_status count_event_create(device *d, device_event **out, diags *errors) {
+  (void)errors;
+  counting(d)->events++;
+  *out = (device_event *)d;
+  return HD_OK;
+}
+
+static void count_event_destroy(device *d, device_event *e) {
+  (void)e;
+  counting(d)->events--;
+}
+
+static hd_status count_event_record(device *d, device_event *e, device_stream *s, diags *errors) {
+  (void)e;
+  (void)errors;
+  cr_expect_not_null(s, "events belong on the stream that is timed");
+  counting(d)->records++;
+  return HD_OK;
+}
+
+static hd_status count_event_elapsed(device *d, device_event *start, device_event *stop, double *out,
+                                     diags *errors) {
+  (void)start;
+  (void)stop;
+  (void)errors;
+  *out = counting(d)->milliseconds;
+  return HD_OK;
+}
+
+static hd_status count_capture_begin(device *d, device_stream *s, diags *errors) {
+  (void)s;
+  (void)errors;
+  counting(d)->capturing = true;
+  return HD_OK;
+}
+
+static hd_status count_capture_end(device *d, device_stream *s, device_graph **out, diags *errors) {
+  (void)s;
+  (void)errors;
+  counting(d)->capturing = false;
+  counting(d)->graphs++;
+  *out = (device_graph *)d;
+  return HD_OK;
+}
+
+static hd_status count_graph_launch(device *d, device_graph *g, device_stream *s, diags *errors) {
+  (void)g;
+  (void)s;
+  (void)errors;
+  counting(d)->replays++;
+  return HD_OK;
+}
+
+static void count_graph_destroy(device *d, device_graph *g) {
+  (void)g;
+  counting(d)->graphs--;
+}
+
+static const device_vtable counting_vtable = {
+    .allocate = count_allocate,
+    .release = count_release,
+    .copy_in = count_copy_in,
+    .fill = count_fill,
+    .stream_create = count_stream_create,
+    .stream_destroy = count_stream_destroy,
+    .event_create = count_event_create,
+    .event_destroy = count_event_destroy,
+    .event_record = count_event_record,
+    .event_elapsed = count_event_elapsed,
+    .capture_begin = count_capture_begin,
+    .capture_end = count_capture_end,
+    .graph_launch = count_graph_launch,
+    .graph_destroy = count_graph_destroy,
+};
+
+static counting_device new_device(void) {
+  return (counting_device){.base.vtable = &counting_vtable, .fail_launch = -1, .milliseconds = 3.2};
+}
+
+static hd_status count_launch(void *user, device_stream *s, int index, diags *errors) {
+  counting_device *d = user;
+  cr_expect(d->capturing && s, "a launch outside the capture");
+  cr_expect_eq(index, d->launch_calls, "launches in order");
+  d->launch_calls++;
+  if (index != d->fail_launch) return HD_OK;
+  diags_errorf(errors, "device.error", NULL, "no");
+  return HD_DEVICE;
+}
+
+static void expect_nothing_left(const counting_device *d) {
+  cr_expect_eq(d->allocations, 0);
+  cr_expect_eq(d->streams, 0);
+  cr_expect_eq(d->events, 0);
+  cr_expect_eq(d->graphs, 0);
+}
+
+Test(bench, a_graph_is_captured_once_warmed_up_and_replayed) {
+  counting_device d = new_device();
+  diags errors;
+  double samples[9] = {0};
+  diags_init(&errors);
+  cr_assert_eq(bench_time(&d.base, count_launch, &d, 16, 9, samples, &errors), HD_OK);
+  cr_expect_eq(d.launch_calls, 16);
+  /* 3.2 ms a replay: seven until 20 ms have passed. Each measurement has an untimed replay ahead. */
+  cr_expect_eq(d.replays, 2 * (7 + 9));
+  cr_expect_eq(d.records, d.replays);
+  for (int i = 0; i < 9; i++)
+    cr_expect_float_eq(samples[i], 3.2 * 1000 / 16, 1e-9);
+  expect_nothing_left(&d);
+  diags_finish(&errors);
+}
+
+Test(bench, a_launch_that_fails_ends_the_capture_and_gives_everything_back) {
+  counting_device d = new_device();
+  diags errors;
+  double samples[9];
+  diags_init(&errors);
+  d.fail_launch = 3;
+  cr_assert_eq(bench_time(&d.base, count_launch, &d, 16, 9, samples, &errors), HD_DEVICE);
+  cr_expect_eq(d.launch_calls, 4);
+  cr_expect_eq(d.replays, 0);
+  cr_expect(!d.capturing);
+  expect_nothing_left(&d);
+  diags_finish(&errors);
+}
+
+Test(bench, launches_walk_over_copies_that_hold_the_same_and_do_not_overlap) {
+  counting_device d = new_device();
+  session s = {.device = &d.base};
+  contract c = fp8_contract(16, 64);
+  const bench_shape shape = {3, 50, 2, 2};
+  bench_data data;
+  bench_pool pool;
+  diags errors;
+  diags_init(&errors);
+  cr_assert_eq(bench_data_init(&data, &c, &shape, false, 1, &errors), HD_OK);
+  cr_assert_eq(bench_pool_init(&pool, &s, &data, 3, &errors), HD_OK);
+  for (int i = 0; i < 7; i++) {
+    tensors t = bench_pool_tensors(&pool, i), same = bench_pool_tensors(&pool, i + 3),
+            next = bench_pool_tensors(&pool, i + 1);
+    for (int name = TENSOR_K_CACHE; name <= TENSOR_V_SCALE; name++) {
+      const tensor *a = &t.by_name[name];
+      uint64_t b = next.by_name[name].data;
+      cr_expect_eq(a->data, same.by_name[name].data);
+      cr_expect(b >= a->data + tensor_bytes(a) || b + tensor_bytes(a) <= a->data);
+      cr_expect_eq((a->data - pool.base) % 256, 0);
+      cr_expect(memcmp((void *)(uintptr_t)a->data, (void *)(uintptr_t)b, tensor_bytes(a)) == 0);
+      cr_expect(memcmp((void *)(uintptr_t)a->data, (void *)(uintptr_t)data.host.by_name[name].data,
+                       tensor_bytes(a)) == 0);
+    }
+    cr_expect_eq(t.by_name[TENSOR_Q].data, next.by_name[TENSOR_Q].data);
+    cr_expect(t.present[TENSOR_OUT] && t.by_name[TENSOR_OUT].data != 0);
+  }
+  /* The read kernel begins at k_cache and reads to the end of the scales. */
+  tensors last = bench_pool_tensors(&pool, 2);
+  cr_expect_eq(last.by_name[TENSOR_K_CACHE].data, pool.base + 2 * pool.stride);
+  bench_pool_finish(&pool);
+  bench_data_finish(&data);
+  expect_nothing_left(&d);
+  diags_finish(&errors);
+}
+
+/* ---- Checking ---- */
+
+typedef struct checked {
+  contract contract;
+  bench_data data;
+  bench_expected expected;
+  unsigned char *out; /* right, rounded to the output format */
+  diags errors;
+} checked;
+
+static void check_init(checked *c, bool ragged) {
+  const bench_shape shape = {20, 200, 2, 2};
+  diags_init(&c->errors);
+  c->contract = fp8_contract(16, 64);
+  cr_assert_eq(bench_data_init(&c->data, &c->contract, &shape, ragged, 1, &c->errors), HD_OK);
+  cr_assert_eq(bench_expected_init(&c->expected, &c->data, 0.125, 1, &c->errors), HD_OK);
+  cr_assert_eq(oracle_decode_rounded(&c->contract, &c->data.host, c->data.dims, 0.125, &c->errors), HD_OK);
+  c->out = c->data.memory[TENSOR_OUT];
+}
+
+static void check_finish(checked *c) {
+  bench_expected_finish(&c->expected);
+  bench_data_finish(&c->data);
+  diags_finish(&c->errors);
+}
+
+Test(bench, a_right_result_passes) {
+  for (int ragged = 0; ragged < 2; ragged++) {
+    checked c;
+    bench_result r = {0};
+    check_init(&c, ragged);
+    bench_expected_compare(&c.expected, &c.data, c.out, &r);
+    cr_expect(r.good, "%s", r.problem);
+    cr_expect(r.checked > 1 && r.checked <= 20);
+    cr_expect(r.rms > 0 && r.rms < 2e-3, "%g", r.rms); /* rounding to bf16 alone */
+    check_finish(&c);
+  }
+}
+
+Test(bench, a_wrong_element_of_a_checked_sequence_fails) {
+  checked c;
+  bench_result r = {0};
+  check_init(&c, true);
+  int64_t rows = 2 * 2, at = (c.expected.seqs[c.expected.count - 1] * rows + rows - 1) * 64 + 63;
+  put(DTYPE_BF16, c.out, at, get(DTYPE_BF16, c.out, at) + 1.0);
+  bench_expected_compare(&c.expected, &c.data, c.out, &r);
+  cr_expect(!r.good);
+  cr_expect(strstr(r.problem, "row"), "%s", r.problem);
+  check_finish(&c);
+}
+
+Test(bench, a_row_that_nobody_wrote_fails_wherever_it_is) {
+  checked c;
+  check_init(&c, false);
+  for (int64_t seq = 0; seq < 20; seq++) {
+    bench_result r = {0};
+    int64_t at = (seq * 4 + 1) * 64 + 5;
+    double kept = get(DTYPE_BF16, c.out, at);
+    put(DTYPE_BF16, c.out, at, (double)NAN);
+    bench_expected_compare(&c.expected, &c.data, c.out, &r);
+    cr_expect(!r.good, "sequence %ld", (long)seq);
+    put(DTYPE_BF16, c.out, at, kept);
+  }
+  check_finish(&c);
+}
+
+Test(bench, the_longest_sequence_is_always_checked) {
+  checked c;
+  check_init(&c, true);
+  const int32_t *lengths = c.data.memory[TENSOR_LENGTHS];
+  cr_expect_eq(lengths[c.expected.seqs[0]], c.data.longest);
+  check_finish(&c);
+}
+
+/* ---- Whole runs, on an emulated device ---- */
+
+#ifdef HEDDLE_WITH_EMU
+
+static void open_emulated(session *s, diags *errors) {
+  hd_status status = session_open("emu:gfx950", COMPILER_LLVM, NULL, s, errors);
+  cr_assert_eq(status, HD_OK, "%s", errors->count ? errors->items[0].message : "");
+}
+
+static bench_result *run_once(session *s, const bench_shape *shape, bench_options *options, diags *errors) {
+  static bench_result results[2];
+  const variant v = {0};
+  contract c = fp8_contract(16, 128);
+  options->repeat = 7;
+  options->split_count = 2;
+  options->splits[0] = 1;
+  options->splits[1] = 2;
+  hd_status status = bench_run(s, &c, "test", &v, shape, options, results, errors);
+  cr_assert_eq(status, HD_OK, "%s", errors->count ? errors->items[0].message : "");
+  return results;
+}
+
+Test(bench, an_emulated_device_checks_and_gives_no_times) {
+  session s;
+  diags errors;
+  bench_options options = {.ragged = true};
+  const bench_shape shape = {9, 70, 2, 4};
+  diags_init(&errors);
+  open_emulated(&s, &errors);
+  bench_result *r = run_once(&s, &shape, &options, &errors);
+  for (int i = 0; i < 2; i++) {
+    cr_expect(r[i].good, "%s", r[i].problem);
+    cr_expect(!r[i].timed && !r[i].best);
+    cr_expect(r[i].rms > 0 && r[i].rms < 2.5e-3);
+    cr_expect_eq(r[i].splits, i + 1);
+    cr_expect(r[i].changed && r[i].shape.heads_per_kv == 4);
+  }
+  session_close(&s);
+  diags_finish(&errors);
+}
+
+/* The emulator's clock means nothing, but everything that hardware goes through is gone through. */
+Test(bench, a_run_is_timed_beside_the_read_kernel, .timeout = 120) {
+  session s;
+  diags errors;
+  bench_options options = {.page = 32};
+  const bench_shape shape = {1, 40, 1, 0};
+  diags_init(&errors);
+  open_emulated(&s, &errors);
+  s.facts.emulated = false;
+  s.facts.compute_units = 1;
+  s.facts.memory_bytes = 140000; /* three quarters of it hold six copies of 16896 bytes */
+  bench_result *r = run_once(&s, &shape, &options, &errors);
+  int best = 0;
+  for (int i = 0; i < 2; i++) {
+    cr_expect(r[i].good && r[i].timed, "%s", r[i].problem);
+    cr_expect_eq(r[i].page, 32);
+    cr_expect_eq(r[i].bytes, 40 * 264);
+    cr_expect_eq(r[i].copies, 6);
+    cr_expect_eq(r[i].launches, 18);
+    cr_expect_eq(r[i].decode.count, 7);
+    cr_expect(r[i].decode.statistics.median > 0 && r[i].read.statistics.median > 0);
+    cr_expect_float_eq(bench_gigabytes_per_second(&r[i]), 40 * 264 / r[i].decode.statistics.median * 1e-3, 1e-9);
+    best += r[i].best;
+  }
+  cr_expect_eq(best, 1);
+  session_close(&s);
+  diags_finish(&errors);
+}
+
+#endif
+
+/* ---- Derived figures and the chart ---- */
+
+static bench_result example_result(void) {
+  bench_result r = {.shape = {64, 8192, 4, 16}, .bytes = 553648128, .good = true, .timed = true, .best = true};
+  r.decode.statistics.median = 125;
+  r.read.statistics.median = 120;
+  return r;
+}
+
+Test(bench, derived_figures) {
+  bench_result r = example_result();
+  cr_expect_float_eq(bench_gigabytes_per_second(&r), 4429.185024, 1e-9);
+  cr_expect_float_eq(bench_share(&r), 0.96, 1e-12);
+  cr_expect_float_eq(bench_ratio(&r), 125 / 124.4, 1e-12);
+}
+
+static int count_of(const char *where, const char *what) {
+  int count = 0;
+  for (const char *at = where; (at = strstr(at, what)) != NULL; at++)
+    count++;
+  return count;
+}
+
+Test(bench, the_chart_has_a_bar_for_the_best_of_each_shape_and_needs_nothing_else) {
+  bench_result r[3] = {example_result(), example_result(), example_result()};
+  r[1].best = false;
+  r[2].ragged = true;
+  text svg;
+  text_init(&svg);
+  bench_chart(r, 3, "a <title> & more", "subtitle", &svg);
+  const char *s = text_string(&svg);
+  cr_expect(strncmp(s, "<svg ", 5) == 0);
+  cr_expect_eq(count_of(s, "class=\"bar\""), 2);
+  cr_expect_eq(count_of(s, "64x8192x4x16 ragged"), 1);
+  cr_expect_eq(count_of(s, "96.0 %, 125.0"), 2);
+  cr_expect_eq(count_of(s, "a &lt;title&gt; &amp; more"), 2);
+  cr_expect_eq(count_of(s, "prefers-color-scheme: dark"), 1);
+  cr_expect_eq(count_of(s, "http"), 1, "the name space alone");
+  cr_expect_eq(count_of(s, "</svg>"), 1);
+  text_finish(&svg);
+}
