@@ -1,5 +1,5 @@
-/* The emulated device, from code object to result: kernels compiled at three levels for every target, checked against plain C;
- * faults planted in kernels are named. */
+/* The emulated device, from code object to result: kernels compiled at three levels for every target, checked
+ * against plain C; faults planted in kernels are named. */
 #include "../runtime/device.h"
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -44,7 +44,8 @@ static void bench_open_part(bench *b, const build_under_test *build, const char 
   snprintf(b->label, sizeof b->label, "%s -O%s", build->target, build->level);
   snprintf(name, sizeof name, "emu:%s", build->target);
   check(b, device_open(name, &b->d, &b->list), "open");
-  snprintf(path, sizeof path, "%s/tests/emu_%s_%s_%s.co", getenv("HEDDLE_BUILD"), part, build->target, build->level);
+  snprintf(path, sizeof path, "%s/tests/emu_%s_%s_%s.co", getenv("HEDDLE_BUILD"), part, build->target,
+           build->level);
   FILE *f = fopen(path, "rb");
   cr_assert(f, "%s", path);
   static unsigned char bytes[1 << 20];
@@ -53,8 +54,12 @@ static void bench_open_part(bench *b, const build_under_test *build, const char 
   check(b, b->d->vtable->load(b->d, bytes, size, &b->module, &b->list), "load");
 }
 
-static void bench_open(bench *b, const build_under_test *build) { bench_open_part(b, build, "kernels"); }
-static void bench_open_faults(bench *b, const build_under_test *build) { bench_open_part(b, build, "faults"); }
+static void bench_open(bench *b, const build_under_test *build) {
+  bench_open_part(b, build, "kernels");
+}
+static void bench_open_faults(bench *b, const build_under_test *build) {
+  bench_open_part(b, build, "faults");
+}
 
 static void bench_close(bench *b) {
   b->d->vtable->unload(b->d, b->module);
@@ -95,7 +100,9 @@ static uint32_t random_bits(void) {
   random_state = random_state * 1664525u + 1013904223u;
   return random_state >> 8;
 }
-static float random_float(void) { return (float)(int)(random_bits() % 20001) / 1000.0f - 10.0f; }
+static float random_float(void) {
+  return (float)(int)(random_bits() % 20001) / 1000.0f - 10.0f;
+}
 
 static const shape one_wave = {{1, 1, 1}, {64, 1, 1}, 0};
 
@@ -106,11 +113,16 @@ EACH_BUILD(adds_vectors_within_bounds) {
   static float x[N], y[N], z[N];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < N; ++i) x[i] = random_float(), y[i] = random_float();
-  struct { device_pointer a, b, c; int n; } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof z), N};
+  for (int i = 0; i < N; ++i)
+    x[i] = random_float(), y[i] = random_float();
+  struct {
+    device_pointer a, b, c;
+    int n;
+  } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof z), N};
   run(&t, "vector_add", (shape){{(N + 255) / 256, 1, 1}, {256, 1, 1}, 0}, &args, sizeof args);
   get(&t, z, args.c, sizeof z);
-  for (int i = 0; i < N; ++i) cr_assert_eq(z[i], x[i] + y[i], "%s: [%d] %g, not %g", t.label, i, z[i], x[i] + y[i]);
+  for (int i = 0; i < N; ++i)
+    cr_assert_eq(z[i], x[i] + y[i], "%s: [%d] %g, not %g", t.label, i, z[i], x[i] + y[i]);
   bench_close(&t);
 }
 
@@ -119,13 +131,18 @@ EACH_BUILD(reduces_through_lds_and_barriers) {
   float x[N], sums[GROUPS];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < N; ++i) x[i] = (float)(i % 37);
-  struct { device_pointer in, out; int n; } args = {put(&t, x, sizeof x), put(&t, NULL, sizeof sums), N};
+  for (int i = 0; i < N; ++i)
+    x[i] = (float)(i % 37);
+  struct {
+    device_pointer in, out;
+    int n;
+  } args = {put(&t, x, sizeof x), put(&t, NULL, sizeof sums), N};
   run(&t, "reduce", (shape){{GROUPS, 1, 1}, {256, 1, 1}, 0}, &args, sizeof args);
   get(&t, sums, args.out, sizeof sums);
   for (int g = 0; g < GROUPS; ++g) {
     float want = 0;
-    for (int i = g * 256; i < N && i < (g + 1) * 256; ++i) want += x[i];
+    for (int i = g * 256; i < N && i < (g + 1) * 256; ++i)
+      want += x[i];
     cr_assert_eq(sums[g], want, "%s: group %d: %g, not %g", t.label, g, sums[g], want);
   }
   bench_close(&t);
@@ -136,13 +153,17 @@ EACH_BUILD(numbers_a_three_dimensional_grid) {
   static uint32_t out[Z][Y][X];
   bench t;
   bench_open(&t, b);
-  struct { device_pointer out; int width, height; } args = {put(&t, NULL, sizeof out), X, Y};
+  struct {
+    device_pointer out;
+    int width, height;
+  } args = {put(&t, NULL, sizeof out), X, Y};
   run(&t, "grid_ids", (shape){{3, 2, 2}, {8, 4, 3}, 0}, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   for (uint32_t z = 0; z < Z; ++z)
     for (uint32_t y = 0; y < Y; ++y)
       for (uint32_t x = 0; x < X; ++x)
-        cr_assert_eq(out[z][y][x], x + 1000 * y + 1000000 * z, "%s: %u %u %u: %u", t.label, x, y, z, out[z][y][x]);
+        cr_assert_eq(out[z][y][x], x + 1000 * y + 1000000 * z, "%s: %u %u %u: %u", t.label, x, y, z,
+                     out[z][y][x]);
   bench_close(&t);
 }
 
@@ -168,8 +189,11 @@ EACH_BUILD(quantises_rows_to_fp8) {
     memcpy(&bits, &v, 4);
     in[i] = (uint16_t)(bits >> 16);
   }
-  struct { device_pointer in, out, scales; float qmax; int64_t stride; } args = {
-      put(&t, in, sizeof in), put(&t, NULL, sizeof out), put(&t, NULL, sizeof scales), qmax, STRIDE};
+  struct {
+    device_pointer in, out, scales;
+    float qmax;
+    int64_t stride;
+  } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out), put(&t, NULL, sizeof scales), qmax, STRIDE};
   run(&t, "quantise", (shape){{ROWS, 1, 1}, {D, 1, 1}, 0}, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   get(&t, scales, args.scales, sizeof scales);
@@ -181,14 +205,16 @@ EACH_BUILD(quantises_rows_to_fp8) {
       memcpy(&v, &bits, 4);
       amax = fmaxf(amax, fabsf(v));
     }
-    cr_assert_eq(scales[row], amax / qmax, "%s: row %d: scale %.9g, not %.9g", t.label, row, scales[row], amax / qmax);
+    cr_assert_eq(scales[row], amax / qmax, "%s: row %d: scale %.9g, not %.9g", t.label, row, scales[row],
+                 amax / qmax);
     for (int i = 0; i < D; ++i) {
       uint32_t bits = (uint32_t)in[row * STRIDE + i] << 16;
       float v;
       memcpy(&v, &bits, 4);
       float want = scales[row] > 0 ? v * (1.0f / scales[row]) : 0;
       double code = e4m3(out[row * STRIDE + i], fnuz ? 8 : 7);
-      cr_assert(fabs(code - want) <= fabs(want) / 16 + ldexp(1, -10), "%s: row %d, %d: %g, not %g", t.label, row, i, code, want);
+      cr_assert(fabs(code - want) <= fabs(want) / 16 + ldexp(1, -10), "%s: row %d, %d: %g, not %g", t.label,
+                row, i, code, want);
     }
   }
   bench_close(&t);
@@ -200,9 +226,12 @@ EACH_BUILD(runs_an_online_softmax) {
   float out[ROWS];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < ROWS * N; ++i) (&scores[0][0])[i] = random_float(), (&values[0][0])[i] = random_float();
-  struct { device_pointer scores, values, out; int n; } args = {put(&t, scores, sizeof scores), put(&t, values, sizeof values),
-                                                                put(&t, NULL, sizeof out), N};
+  for (int i = 0; i < ROWS * N; ++i)
+    (&scores[0][0])[i] = random_float(), (&values[0][0])[i] = random_float();
+  struct {
+    device_pointer scores, values, out;
+    int n;
+  } args = {put(&t, scores, sizeof scores), put(&t, values, sizeof values), put(&t, NULL, sizeof out), N};
   run(&t, "online_softmax", (shape){{ROWS, 1, 1}, {64, 1, 1}, 0}, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   for (int row = 0; row < ROWS; ++row) {
@@ -212,7 +241,8 @@ EACH_BUILD(runs_an_online_softmax) {
       sum += p;
       mean += p * (double)values[row][i];
     }
-    cr_assert_float_eq(out[row], mean / sum, 1e-5, "%s: row %d: %g, not %g", t.label, row, out[row], mean / sum);
+    cr_assert_float_eq(out[row], mean / sum, 1e-5, "%s: row %d: %g, not %g", t.label, row, out[row],
+                       mean / sum);
   }
   bench_close(&t);
 }
@@ -223,22 +253,30 @@ EACH_BUILD(divides_and_multiplies_wide_integers) {
   bench t;
   bench_open(&t, b);
   for (int i = 0; i < N; ++i) {
-    x[i] = (int64_t)((uint64_t)random_bits() << 40 ^ (uint64_t)random_bits() << 20 ^ random_bits()) >> (random_bits() % 50);
+    x[i] = (int64_t)((uint64_t)random_bits() << 40 ^ (uint64_t)random_bits() << 20 ^ random_bits()) >>
+           (random_bits() % 50);
     y[i] = (int64_t)((uint64_t)random_bits() << 40 ^ random_bits()) >> (random_bits() % 60);
     if (i % 3 == 0) x[i] = -x[i];
     if (y[i] == 0) y[i] = 3;
   }
-  struct { device_pointer a, b, out; int n; } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out), N};
+  struct {
+    device_pointer a, b, out;
+    int n;
+  } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out), N};
   run(&t, "integers", (shape){{2, 1, 1}, {64, 1, 1}, 0}, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   for (int i = 0; i < N; ++i) {
     int64_t p = x[i], q = y[i];
-    int64_t want[6] = {p / q, p % q, (int64_t)((int)p / (int)(q | 1)), (int64_t)((uint32_t)p % (uint32_t)(q | 1)),
+    int64_t want[6] = {p / q,
+                       p % q,
+                       (int64_t)((int)p / (int)(q | 1)),
+                       (int64_t)((uint32_t)p % (uint32_t)(q | 1)),
                        (int64_t)((uint64_t)p * (uint64_t)q) ^ (int64_t)((uint64_t)p >> (q & 63)),
-                       __builtin_popcountll((uint64_t)p) + __builtin_clzll((uint64_t)p | 1) + (p < q ? 100 : 0)};
+                       __builtin_popcountll((uint64_t)p) + __builtin_clzll((uint64_t)p | 1) +
+                           (p < q ? 100 : 0)};
     for (int k = 0; k < 6; ++k)
-      cr_assert_eq(out[i][k], want[k], "%s: [%d][%d] of %lld, %lld: %lld, not %lld", t.label, i, k, (long long)p, (long long)q,
-                   (long long)out[i][k], (long long)want[k]);
+      cr_assert_eq(out[i][k], want[k], "%s: [%d][%d] of %lld, %lld: %lld, not %lld", t.label, i, k,
+                   (long long)p, (long long)q, (long long)out[i][k], (long long)want[k]);
   }
   bench_close(&t);
 }
@@ -248,14 +286,19 @@ EACH_BUILD(keeps_private_arrays_in_scratch) {
   static int in[N], out[THREADS];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < N; ++i) in[i] = (int)(random_bits() % 1000);
-  struct { device_pointer in, out; int n; } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out), N};
+  for (int i = 0; i < N; ++i)
+    in[i] = (int)(random_bits() % 1000);
+  struct {
+    device_pointer in, out;
+    int n;
+  } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out), N};
   run(&t, "scratch", (shape){{1, 1, 1}, {THREADS, 1, 1}, 0}, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   for (int n = 0; n < THREADS; ++n) {
     int local[24];
     uint32_t sum = 0;
-    for (int i = 0; i < 24; ++i) local[i] = in[(n * 24 + i) % N];
+    for (int i = 0; i < 24; ++i)
+      local[i] = in[(n * 24 + i) % N];
     for (int i = 0; i < 24; ++i) {
       local[(unsigned)local[i] % 24] += i;
       sum = sum * 3 + (uint32_t)local[(i * 7 + n) % 24];
@@ -274,8 +317,10 @@ EACH_BUILD(updates_memory_and_lds_atomically) {
   bool seen[N] = {false};
   bench t;
   bench_open(&t, b);
-  struct { device_pointer counter, sum, wide, order; } args = {put(&t, counter, sizeof counter), put(&t, &sum, sizeof sum),
-                                                               put(&t, &wide, sizeof wide), put(&t, NULL, sizeof order)};
+  struct {
+    device_pointer counter, sum, wide, order;
+  } args = {put(&t, counter, sizeof counter), put(&t, &sum, sizeof sum), put(&t, &wide, sizeof wide),
+            put(&t, NULL, sizeof order)};
   run(&t, "atomics", (shape){{GROUPS, 1, 1}, {THREADS, 1, 1}, 0}, &args, sizeof args);
   get(&t, counter, args.counter, sizeof counter);
   get(&t, &sum, args.sum, sizeof sum);
@@ -284,7 +329,8 @@ EACH_BUILD(updates_memory_and_lds_atomically) {
   cr_assert_eq(counter[0], N);
   cr_assert_eq(sum, 0.5f * N);
   cr_assert_eq(wide, (uint64_t)(N - 1) << 33);
-  for (int g = 0; g < GROUPS; ++g) cr_assert_eq(counter[1 + g], 2 * THREADS);
+  for (int g = 0; g < GROUPS; ++g)
+    cr_assert_eq(counter[1 + g], 2 * THREADS);
   for (int i = 0; i < N; ++i) {
     cr_assert(order[i] >= 0 && order[i] < N && !seen[order[i]], "%s: ticket %d", t.label, i);
     seen[order[i]] = true;
@@ -297,12 +343,16 @@ EACH_BUILD(gives_a_launch_its_dynamic_lds) {
   static uint32_t in[GROUPS * THREADS], out[GROUPS * THREADS];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < GROUPS * THREADS; ++i) in[i] = random_bits();
-  struct { device_pointer in, out; } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out)};
+  for (int i = 0; i < GROUPS * THREADS; ++i)
+    in[i] = random_bits();
+  struct {
+    device_pointer in, out;
+  } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out)};
   run(&t, "dynamic_lds", (shape){{GROUPS, 1, 1}, {THREADS, 1, 1}, THREADS * 4}, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   for (int g = 0; g < GROUPS; ++g)
-    for (int i = 0; i < THREADS; ++i) cr_assert_eq(out[g * THREADS + i], in[g * THREADS + THREADS - 1 - i], "%s", t.label);
+    for (int i = 0; i < THREADS; ++i)
+      cr_assert_eq(out[g * THREADS + i], in[g * THREADS + THREADS - 1 - i], "%s", t.label);
   bench_close(&t);
 }
 
@@ -311,13 +361,17 @@ EACH_BUILD(moves_data_across_lanes) {
   int in[64], out[6][64];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < 64; ++i) in[i] = (int)(random_bits() % 1000);
-  struct { device_pointer in, out; } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out)};
+  for (int i = 0; i < 64; ++i)
+    in[i] = (int)(random_bits() % 1000);
+  struct {
+    device_pointer in, out;
+  } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out)};
   run(&t, "lanes", (shape){{1, 1, 1}, {(uint32_t)wave, 1, 1}, 0}, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   for (int i = 0; i < wave; ++i) {
     int sum = 0;
-    for (int k = 0; k < 16; ++k) sum += in[(i & ~15) + k];
+    for (int k = 0; k < 16; ++k)
+      sum += in[(i & ~15) + k];
     cr_assert_eq(out[0][i], sum, "%s: sum at %d: %d, not %d", t.label, i, out[0][i], sum);
     cr_assert_eq(out[1][i], in[i ^ 5], "%s: bpermute at %d", t.label, i);
     cr_assert_eq(out[2][i], in[3] + in[0], "%s: readlane at %d", t.label, i);
@@ -330,7 +384,8 @@ EACH_BUILD(moves_data_across_lanes) {
 
 static float polynomial(float x, int degree, const float *c) {
   float r = 0;
-  for (int i = degree; i >= 0; --i) r = r * x + c[i];
+  for (int i = degree; i >= 0; --i)
+    r = r * x + c[i];
   return r;
 }
 
@@ -339,14 +394,20 @@ EACH_BUILD(calls_functions) {
   float x[64], c[DEGREE + 1], out[64];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < 64; ++i) x[i] = random_float() / 8;
-  for (int i = 0; i <= DEGREE; ++i) c[i] = random_float();
-  struct { device_pointer x, c, out; int degree; } args = {put(&t, x, sizeof x), put(&t, c, sizeof c), put(&t, NULL, sizeof out), DEGREE};
+  for (int i = 0; i < 64; ++i)
+    x[i] = random_float() / 8;
+  for (int i = 0; i <= DEGREE; ++i)
+    c[i] = random_float();
+  struct {
+    device_pointer x, c, out;
+    int degree;
+  } args = {put(&t, x, sizeof x), put(&t, c, sizeof c), put(&t, NULL, sizeof out), DEGREE};
   run(&t, "calls", one_wave, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   for (int i = 0; i < 64; ++i) {
     float want = polynomial(x[i], DEGREE, c) + polynomial(-x[i], i % (DEGREE + 1), c);
-    cr_assert_float_eq(out[i], want, 1e-4 * fabs((double)want) + 1e-4, "%s: [%d] %g, not %g", t.label, i, out[i], want);
+    cr_assert_float_eq(out[i], want, 1e-4 * fabs((double)want) + 1e-4, "%s: [%d] %g, not %g", t.label, i,
+                       out[i], want);
   }
   bench_close(&t);
 }
@@ -366,9 +427,12 @@ EACH_BUILD(computes_in_halves) {
   uint16_t x[128], y[128], out[128], brain[64];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < 128; ++i) x[i] = half((int)(random_bits() % 64) + 1), y[i] = half((int)(random_bits() % 32) - 15.5);
-  struct { device_pointer a, b, out, brain; } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out),
-                                                      put(&t, NULL, sizeof brain)};
+  for (int i = 0; i < 128; ++i)
+    x[i] = half((int)(random_bits() % 64) + 1), y[i] = half((int)(random_bits() % 32) - 15.5);
+  struct {
+    device_pointer a, b, out, brain;
+  } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out),
+            put(&t, NULL, sizeof brain)};
   run(&t, "halves", one_wave, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   get(&t, brain, args.brain, sizeof brain);
@@ -393,7 +457,9 @@ EACH_BUILD(divides_doubles_exactly) {
     x[i] = fabs((double)random_float()) + 0.1;
     y[i] = (double)random_float() * 1e-3 + 17;
   }
-  struct { device_pointer a, b, out; } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out)};
+  struct {
+    device_pointer a, b, out;
+  } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out)};
   run(&t, "doubles", one_wave, &args, sizeof args);
   get(&t, out, args.out, sizeof out);
   for (int i = 0; i < 64; ++i) {
@@ -416,13 +482,17 @@ EACH_BUILD(multiplies_fp8_matrices) {
     (&x[0][0])[i] = (uint8_t)(0x28 + random_bits() % 24 + (random_bits() % 2 ? 0x80 : 0));
     (&y[0][0])[i] = (uint8_t)(0x28 + random_bits() % 24 + (random_bits() % 2 ? 0x80 : 0));
   }
-  struct { device_pointer a, b, c; int k; } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out), K};
+  struct {
+    device_pointer a, b, c;
+    int k;
+  } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out), K};
   run(&t, "matrix_fp8", (shape){{1, 1, 1}, {wave, 1, 1}, 0}, &args, sizeof args);
   get(&t, out, args.c, sizeof out);
   for (int i = 0; i < 16; ++i)
     for (int j = 0; j < 16; ++j) {
       double want = 0;
-      for (int k = 0; k < K; ++k) want += e4m3(x[i][k], bias) * e4m3(y[j][k], bias);
+      for (int k = 0; k < K; ++k)
+        want += e4m3(x[i][k], bias) * e4m3(y[j][k], bias);
       cr_assert_float_eq(out[i][j], want, 1e-3, "%s: [%d][%d] %g, not %g", t.label, i, j, out[i][j], want);
     }
   bench_close(&t);
@@ -439,7 +509,10 @@ EACH_BUILD(multiplies_half_matrices) {
     (&x[0][0])[i] = half((int)(random_bits() % 33) - 16);
     (&y[0][0])[i] = half((int)(random_bits() % 33) - 16);
   }
-  struct { device_pointer a, b, c; int k; } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out), K};
+  struct {
+    device_pointer a, b, c;
+    int k;
+  } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), put(&t, NULL, sizeof out), K};
   run(&t, "matrix_half", (shape){{1, 1, 1}, {wave, 1, 1}, 0}, &args, sizeof args);
   get(&t, out, args.c, sizeof out);
   for (int i = 0; i < 16; ++i)
@@ -455,7 +528,8 @@ EACH_BUILD(multiplies_half_matrices) {
         size += fabs((double)xf * (double)yf);
       }
       cr_assert_eq(out[0][i][j], want, "%s: f16 [%d][%d] %g, not %g", t.label, i, j, out[0][i][j], want);
-      cr_assert_float_eq(out[1][i][j], brain, 1e-6 * size, "%s: bf16 [%d][%d] %g, not %g", t.label, i, j, out[1][i][j], brain);
+      cr_assert_float_eq(out[1][i][j], brain, 1e-6 * size, "%s: bf16 [%d][%d] %g, not %g", t.label, i, j,
+                         out[1][i][j], brain);
     }
   bench_close(&t);
 }
@@ -465,8 +539,12 @@ EACH_BUILD(replays_a_captured_graph) {
   float x[N], y[N], z[N];
   bench t;
   bench_open(&t, b);
-  for (int i = 0; i < N; ++i) x[i] = (float)i, y[i] = 1;
-  struct { device_pointer a, b, c; int n; } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), 0, N};
+  for (int i = 0; i < N; ++i)
+    x[i] = (float)i, y[i] = 1;
+  struct {
+    device_pointer a, b, c;
+    int n;
+  } args = {put(&t, x, sizeof x), put(&t, y, sizeof y), 0, N};
   args.c = args.a; /* a += b at each replay */
   device_stream *s;
   device_graph *g;
@@ -474,12 +552,14 @@ EACH_BUILD(replays_a_captured_graph) {
   const device_vtable *v = t.d->vtable;
   check(&t, v->stream_create(t.d, &s, &t.list), "stream");
   check(&t, v->function(t.d, t.module, "vector_add", 0, &f, &t.list), "function");
-  device_launch l = {.grid = {1, 1, 1}, .block = {N, 1, 1}, .arguments = &args, .arguments_size = sizeof args};
+  device_launch l = {
+      .grid = {1, 1, 1}, .block = {N, 1, 1}, .arguments = &args, .arguments_size = sizeof args};
   check(&t, v->capture_begin(t.d, s, &t.list), "begin");
   check(&t, v->launch(t.d, s, f, &l, &t.list), "launch");
   check(&t, v->capture_end(t.d, s, &g, &t.list), "end");
   memset(&args, 0, sizeof args); /* the graph has its own copy of the arguments */
-  for (int n = 0; n < 3; ++n) check(&t, v->graph_launch(t.d, g, s, &t.list), "replay");
+  for (int n = 0; n < 3; ++n)
+    check(&t, v->graph_launch(t.d, g, s, &t.list), "replay");
   device_pointer a;
   memcpy(&a, l.arguments, sizeof a);
   cr_assert_eq(a, 0);
@@ -491,14 +571,18 @@ EACH_BUILD(replays_a_captured_graph) {
 
 /* ---- Faults ---- */
 
-static void expect_fault(bench *t, const char *symbol, shape s, const void *arguments, size_t size, const char *phrase) {
+static void expect_fault(bench *t, const char *symbol, shape s, const void *arguments, size_t size,
+                         const char *phrase) {
   hd_status status = try_launch(t, symbol, s, arguments, size);
   cr_assert_eq(status, HD_DEVICE, "%s: %s: %s", t->label, symbol, hd_status_text(status));
   cr_assert_gt(t->list.count, 1);
-  cr_assert(strstr(t->list.items[0].message, phrase), "%s: \"%s\" lacks \"%s\"", t->label, t->list.items[0].message, phrase);
-  cr_assert(strstr(t->list.items[0].message, symbol), "%s: \"%s\" does not name the kernel", t->label, t->list.items[0].message);
+  cr_assert(strstr(t->list.items[0].message, phrase), "%s: \"%s\" lacks \"%s\"", t->label,
+            t->list.items[0].message, phrase);
+  cr_assert(strstr(t->list.items[0].message, symbol), "%s: \"%s\" does not name the kernel", t->label,
+            t->list.items[0].message);
   bool marked = false;
-  for (size_t n = 1; n < t->list.count; ++n) marked = marked || strstr(t->list.items[n].message, "->");
+  for (size_t n = 1; n < t->list.count; ++n)
+    marked = marked || strstr(t->list.items[n].message, "->");
   cr_assert(marked, "%s: no disassembly", t->label);
 }
 
@@ -506,15 +590,22 @@ EACH_BUILD(names_a_read_past_the_end) {
   float x[64] = {0};
   bench t;
   bench_open_faults(&t, b);
-  struct { device_pointer in, out; int at; } args = {put(&t, x, sizeof x), put(&t, NULL, sizeof x), 1};
-  expect_fault(&t, "reads_past_end", one_wave, &args, sizeof args, "0 bytes past the end of allocation 1 (256 bytes");
+  struct {
+    device_pointer in, out;
+    int at;
+  } args = {put(&t, x, sizeof x), put(&t, NULL, sizeof x), 1};
+  expect_fault(&t, "reads_past_end", one_wave, &args, sizeof args,
+               "0 bytes past the end of allocation 1 (256 bytes");
   bench_close(&t);
 }
 
 EACH_BUILD(names_a_write_past_the_end) {
   bench t;
   bench_open_faults(&t, b);
-  struct { device_pointer out; int at; } args = {put(&t, NULL, 256), 2};
+  struct {
+    device_pointer out;
+    int at;
+  } args = {put(&t, NULL, 256), 2};
   expect_fault(&t, "writes_past_end", one_wave, &args, sizeof args, "write of 4 bytes");
   bench_close(&t);
 }
@@ -524,7 +615,9 @@ EACH_BUILD(stops_a_kernel_that_never_ends) {
   bench t;
   setenv("HEDDLE_EMU_BUDGET", "100000", 1);
   bench_open_faults(&t, b);
-  struct { device_pointer flag; } args = {put(&t, &flag, sizeof flag)};
+  struct {
+    device_pointer flag;
+  } args = {put(&t, &flag, sizeof flag)};
   expect_fault(&t, "never_ends", one_wave, &args, sizeof args, "HEDDLE_EMU_BUDGET");
   bench_close(&t);
   unsetenv("HEDDLE_EMU_BUDGET");
@@ -540,9 +633,13 @@ EACH_BUILD(reports_a_trap) {
 EACH_BUILD(refuses_what_does_not_fit) {
   bench t;
   bench_open(&t, b);
-  struct { device_pointer out; int width, height; } args = {put(&t, NULL, 4096), 1, 1};
+  struct {
+    device_pointer out;
+    int width, height;
+  } args = {put(&t, NULL, 4096), 1, 1};
   cr_assert_eq(try_launch(&t, "grid_ids", one_wave, &args, 8), HD_INVALID);
-  cr_assert_eq(try_launch(&t, "grid_ids", (shape){{1, 1, 1}, {2048, 1, 1}, 0}, &args, sizeof args), HD_INVALID);
+  cr_assert_eq(try_launch(&t, "grid_ids", (shape){{1, 1, 1}, {2048, 1, 1}, 0}, &args, sizeof args),
+               HD_INVALID);
   device_function *f;
   cr_assert_eq(t.d->vtable->function(t.d, t.module, "no_such_kernel", 0, &f, &t.list), HD_INVALID);
   cr_assert_eq(t.d->vtable->function(t.d, t.module, "dynamic_lds", 1 << 20, &f, &t.list), HD_INVALID);

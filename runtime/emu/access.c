@@ -6,17 +6,28 @@
 
 /* ---- What moves ---- */
 
-#define LOAD(name, bytes) {name, EMU_LOAD, bytes, 1, 0, false, false, false, false, 0}
-#define LOAD_SIGNED(name, bytes) {name, EMU_LOAD, bytes, 1, 0, true, false, false, false, 0}
-#define LOAD_D16(name, bytes, sign, high) {name, EMU_LOAD, bytes, 1, 0, sign, true, high, false, 0}
-#define STORE(name, bytes) {name, EMU_STORE, bytes, 1, 0, false, false, false, false, 0}
-#define STORE_HIGH(name, bytes) {name, EMU_STORE, bytes, 1, 0, false, true, true, false, 0}
-#define TO_LDS(name, bytes) {name, EMU_LOAD_TO_LDS, bytes, 1, 0, false, false, false, false, 0}
-#define ASYNC(name, bytes) {name, EMU_ASYNC_TO_LDS, bytes, 1, 0, false, false, false, false, 0}
-#define ASYNC_FROM(name, bytes) {name, EMU_ASYNC_FROM_LDS, bytes, 1, 0, false, false, false, false, 0}
-#define ATOMIC(name, bytes, operation) {name, EMU_ATOMIC, bytes, 1, 0, false, false, false, false, operation}
-#define RETURNS(name, bytes, operation) {name, EMU_ATOMIC, bytes, 1, 0, false, false, false, true, operation}
-#define TRANSPOSED(name, bytes, element) {name, EMU_LOAD_TRANSPOSED, bytes, 1, 0, false, false, false, false, element}
+#define LOAD(name, bytes)                                                                                    \
+  { name, EMU_LOAD, bytes, 1, 0, false, false, false, false, 0 }
+#define LOAD_SIGNED(name, bytes)                                                                             \
+  { name, EMU_LOAD, bytes, 1, 0, true, false, false, false, 0 }
+#define LOAD_D16(name, bytes, sign, high)                                                                    \
+  { name, EMU_LOAD, bytes, 1, 0, sign, true, high, false, 0 }
+#define STORE(name, bytes)                                                                                   \
+  { name, EMU_STORE, bytes, 1, 0, false, false, false, false, 0 }
+#define STORE_HIGH(name, bytes)                                                                              \
+  { name, EMU_STORE, bytes, 1, 0, false, true, true, false, 0 }
+#define TO_LDS(name, bytes)                                                                                  \
+  { name, EMU_LOAD_TO_LDS, bytes, 1, 0, false, false, false, false, 0 }
+#define ASYNC(name, bytes)                                                                                   \
+  { name, EMU_ASYNC_TO_LDS, bytes, 1, 0, false, false, false, false, 0 }
+#define ASYNC_FROM(name, bytes)                                                                              \
+  { name, EMU_ASYNC_FROM_LDS, bytes, 1, 0, false, false, false, false, 0 }
+#define ATOMIC(name, bytes, operation)                                                                       \
+  { name, EMU_ATOMIC, bytes, 1, 0, false, false, false, false, operation }
+#define RETURNS(name, bytes, operation)                                                                      \
+  { name, EMU_ATOMIC, bytes, 1, 0, false, false, false, true, operation }
+#define TRANSPOSED(name, bytes, element)                                                                     \
+  { name, EMU_LOAD_TRANSPOSED, bytes, 1, 0, false, false, false, false, element }
 
 static const emu_access memory_accesses[] = {
     LOAD("load_dword", 4),
@@ -147,10 +158,12 @@ static const emu_access memory_accesses[] = {
     ATOMIC("atomic_max_num_f64", 8, EMU_MAX_FLOAT),
 };
 
-#define PAIR(name, kind, bytes, stride) {name, kind, bytes, 2, stride, false, false, false, false, 0}
+#define PAIR(name, kind, bytes, stride)                                                                      \
+  { name, kind, bytes, 2, stride, false, false, false, false, 0 }
 
 /* An LDS operation that exists with and without a returned value. */
-#define BOTH(plain, returning, bytes, operation) ATOMIC(plain, bytes, operation), RETURNS(returning, bytes, operation)
+#define BOTH(plain, returning, bytes, operation)                                                             \
+  ATOMIC(plain, bytes, operation), RETURNS(returning, bytes, operation)
 
 static const emu_access lds_accesses[] = {
     LOAD("read_b32", 4),
@@ -261,7 +274,8 @@ static const emu_access lds_accesses[] = {
 
 const emu_access *emu_find_access(const char *name, bool lds) {
   const emu_access *table = lds ? lds_accesses : memory_accesses;
-  size_t count = lds ? sizeof lds_accesses / sizeof *lds_accesses : sizeof memory_accesses / sizeof *memory_accesses;
+  size_t count =
+      lds ? sizeof lds_accesses / sizeof *lds_accesses : sizeof memory_accesses / sizeof *memory_accesses;
   for (size_t n = 0; n < count; ++n)
     if (strcmp(table[n].name, name) == 0) return &table[n];
   return NULL;
@@ -299,8 +313,8 @@ static buffer_resource read_resource(emu_wave *w, const emu_operand *o, const em
   return r;
 }
 
-/* Text order. global, flat, scratch: [result,] address, [data,] saddr. buffer: data, address, resource, offset. ds: [result,] address,
- * data, data. */
+/* Text order. global, flat, scratch: [result,] address, [data,] saddr. buffer: data, address, resource,
+ * offset. ds: [result,] address, data, data. */
 static operands find_operands(emu_wave *w, const emu_instruction *i) {
   operands o = {NULL, NULL, NULL, NULL, {0, 0, 0, 0, false}};
   int n = 0;
@@ -334,16 +348,20 @@ static uint64_t vector64(emu_wave *w, const emu_operand *o, int lane) {
   return (uint64_t)w->v[row + 1][lane] << 32 | w->v[row][lane];
 }
 
-static uint32_t vector32(emu_wave *w, const emu_operand *o, int lane) { return w->v[emu_row_of(w, o)][lane]; }
+static uint32_t vector32(emu_wave *w, const emu_operand *o, int lane) {
+  return w->v[emu_row_of(w, o)][lane];
+}
 
-/* gfx1250 makes scratch globally addressable: bits 62:52 carry the lane. Only a lane's own scratch is reached that way here. */
+/* gfx1250 makes scratch globally addressable: bits 62:52 carry the lane. Only a lane's own scratch is reached
+ * that way here. */
 #define LANE_FREE_ADDRESS UINT64_C(0x000fffffffffffff)
 
 static place resolve_flat(const emu_wave *w, uint64_t address) {
   if (w->target->global_scratch && ((address & LANE_FREE_ADDRESS) >> 32) == (EMU_PRIVATE_APERTURE >> 32))
     return (place){EMU_SCRATCH, address & UINT32_MAX, false};
   if ((address >> 32) == (EMU_SHARED_APERTURE >> 32)) return (place){EMU_LDS, address & UINT32_MAX, false};
-  if ((address >> 32) == (EMU_PRIVATE_APERTURE >> 32)) return (place){EMU_SCRATCH, address & UINT32_MAX, false};
+  if ((address >> 32) == (EMU_PRIVATE_APERTURE >> 32))
+    return (place){EMU_SCRATCH, address & UINT32_MAX, false};
   return (place){EMU_GLOBAL, address, false};
 }
 
@@ -390,8 +408,9 @@ static place place_of(emu_wave *w, const emu_instruction *i, const operands *o, 
   }
 }
 
-/* Alignment the hardware asks for: memory accesses of whole words on words (narrower ones on their size); LDS of 8 and 16 bytes is
- * checked on words as well, which is what "unaligned access mode" of the HSA runtime leaves. */
+/* Alignment the hardware asks for: memory accesses of whole words on words (narrower ones on their size); LDS
+ * of 8 and 16 bytes is checked on words as well, which is what "unaligned access mode" of the HSA runtime
+ * leaves. */
 static bool aligned(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes) {
   uint32_t need = bytes >= 4 ? 4 : bytes;
   if (address % need == 0) return true;
@@ -399,7 +418,8 @@ static bool aligned(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
   return false;
 }
 
-static uint8_t *resolve(emu_wave *w, const emu_instruction *i, place p, int lane, uint32_t bytes, bool write) {
+static uint8_t *resolve(emu_wave *w, const emu_instruction *i, place p, int lane, uint32_t bytes,
+                        bool write) {
   if (!aligned(w, i, lane, p.address, bytes)) return NULL;
   if (p.space == EMU_LDS) return emu_lds(w, i, lane, (uint32_t)p.address, bytes);
   if (p.space == EMU_SCRATCH) return emu_scratch(w, i, lane, p.address, bytes);
@@ -411,12 +431,14 @@ static uint8_t *resolve(emu_wave *w, const emu_instruction *i, place p, int lane
 /* One element from memory into its registers of one lane. */
 static void load_element(emu_wave *w, const emu_access *a, uint32_t row, int lane, const uint8_t *from) {
   if (a->bytes >= 4) {
-    for (uint32_t n = 0; n < a->bytes / 4u; ++n) memcpy(&w->v[row + n][lane], from + 4 * n, 4);
+    for (uint32_t n = 0; n < a->bytes / 4u; ++n)
+      memcpy(&w->v[row + n][lane], from + 4 * n, 4);
     return;
   }
   uint32_t value = from[0];
   if (a->bytes == 2) value |= (uint32_t)from[1] << 8;
-  if (a->sign_extend) value = a->bytes == 1 ? (uint32_t)(int32_t)(int8_t)value : (uint32_t)(int32_t)(int16_t)value;
+  if (a->sign_extend)
+    value = a->bytes == 1 ? (uint32_t)(int32_t)(int8_t)value : (uint32_t)(int32_t)(int16_t)value;
   uint32_t *to = &w->v[row][lane];
   if (!a->d16) {
     *to = value;
@@ -427,7 +449,8 @@ static void load_element(emu_wave *w, const emu_access *a, uint32_t row, int lan
   }
 }
 
-static void store_element(const emu_wave *w, const emu_access *a, const emu_operand *data, uint32_t row, int lane, uint8_t *to) {
+static void store_element(const emu_wave *w, const emu_access *a, const emu_operand *data, uint32_t row,
+                          int lane, uint8_t *to) {
   uint32_t value = w->v[row][lane];
   switch (a->bytes) {
   case 1:
@@ -437,7 +460,8 @@ static void store_element(const emu_wave *w, const emu_access *a, const emu_oper
     if (a->bytes == 2) to[1] = (uint8_t)(value >> 8);
     break;
   default:
-    for (uint32_t n = 0; n < a->bytes / 4u; ++n) memcpy(to + 4 * n, &w->v[row + n][lane], 4);
+    for (uint32_t n = 0; n < a->bytes / 4u; ++n)
+      memcpy(to + 4 * n, &w->v[row + n][lane], 4);
     break;
   }
 }
@@ -445,7 +469,8 @@ static void store_element(const emu_wave *w, const emu_access *a, const emu_oper
 /* The n-th address of ds_read2 and its like; one address otherwise. */
 static place element_place(const emu_instruction *i, place p, int n) {
   const emu_access *a = i->access;
-  if (a->elements > 1) p.address += (uint64_t)(n ? i->offset1 : i->offset0) * a->bytes * (a->stride64 ? 64 : 1);
+  if (a->elements > 1)
+    p.address += (uint64_t)(n ? i->offset1 : i->offset0) * a->bytes * (a->stride64 ? 64 : 1);
   return p;
 }
 
@@ -538,7 +563,8 @@ static void prefetch(emu_wave *w, const emu_instruction *i) {
 
 static uint64_t float_result(uint64_t old, uint64_t data, uint32_t bytes, emu_atomic operation) {
   if (bytes == 8) {
-    double x = emu_double((uint32_t)old, (uint32_t)(old >> 32)), y = emu_double((uint32_t)data, (uint32_t)(data >> 32));
+    double x = emu_double((uint32_t)old, (uint32_t)(old >> 32)),
+           y = emu_double((uint32_t)data, (uint32_t)(data >> 32));
     double r = operation == EMU_ADD_FLOAT ? x + y : operation == EMU_MIN_FLOAT ? fmin(x, y) : fmax(x, y);
     return emu_double_bits(r);
   }
@@ -550,7 +576,8 @@ static uint64_t float_result(uint64_t old, uint64_t data, uint32_t bytes, emu_at
 static uint32_t packed_sum(uint32_t old, uint32_t data, emu_format_id format) {
   uint32_t r = 0;
   for (unsigned shift = 0; shift < 32; shift += 16) {
-    double sum = (double)emu_decode(format, old >> shift & 0xffff) + (double)emu_decode(format, data >> shift & 0xffff);
+    double sum = (double)emu_decode(format, old >> shift & 0xffff) +
+                 (double)emu_decode(format, data >> shift & 0xffff);
     r |= emu_encode(format, sum, EMU_ROUND_NEAREST_EVEN, false) << shift;
   }
   return r;
@@ -610,14 +637,15 @@ static uint64_t atomic_result(const emu_access *a, uint64_t old, uint64_t data, 
 static uint64_t atomic_update(const emu_access *a, uint8_t *at, uint64_t data, uint64_t expected) {
   if (a->bytes == 8) {
     uint64_t *p = (uint64_t *)(void *)at, old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(p, &old, atomic_result(a, old, data, expected), false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_RELAXED)) {
+    while (!__atomic_compare_exchange_n(p, &old, atomic_result(a, old, data, expected), false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     }
     return old;
   }
   uint32_t *p = (uint32_t *)(void *)at, old = __atomic_load_n(p, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(p, &old, (uint32_t)atomic_result(a, old, data & UINT32_MAX, expected & UINT32_MAX), false,
-                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(
+      p, &old, (uint32_t)atomic_result(a, old, data & UINT32_MAX, expected & UINT32_MAX), false,
+      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
   }
   return old;
 }
@@ -636,7 +664,8 @@ static void atomic(emu_wave *w, const emu_instruction *i) {
     place p = place_of(w, i, &o, lane);
     uint64_t data = data_word(w, o.data, 0, a->bytes, lane), expected = 0, old = 0;
     if (a->atomic == EMU_COMPARE_SWAP) {
-      if (i->space == EMU_LDS) { /* gfx9: expected value, then new value; gfx12's cmpstore: new value, then expected */
+      if (i->space ==
+          EMU_LDS) { /* gfx9: expected value, then new value; gfx12's cmpstore: new value, then expected */
         bool new_first = strncmp(a->name, "cmpstore", 8) == 0;
         uint64_t other = data_word(w, o.data + 1, 0, a->bytes, lane);
         expected = new_first ? other : data;
@@ -647,7 +676,8 @@ static void atomic(emu_wave *w, const emu_instruction *i) {
     }
     if (!p.dropped) {
       if (p.address % a->bytes) {
-        emu_fault(w, i, lane, "misaligned atomic: %u bytes at 0x%llx", a->bytes, (unsigned long long)p.address);
+        emu_fault(w, i, lane, "misaligned atomic: %u bytes at 0x%llx", a->bytes,
+                  (unsigned long long)p.address);
         return;
       }
       uint8_t *at = resolve(w, i, p, lane, a->bytes, true);
@@ -663,9 +693,10 @@ static void atomic(emu_wave *w, const emu_instruction *i) {
 }
 
 /* ---- Transposed LDS reads ----
- * gfx950: 16 lanes hold the addresses of a 16-lane block's rows; lane t gets column t of the block. Each lane's 8 bytes at its own
- * address are taken as a row of 64 / bits elements; the result of lane t, element e, is element (t % per_row) of the row that lane
- * (t / per_row) + e * (16 / per_row) … addressed. Not yet pinned down by a public document: refused, not guessed. */
+ * gfx950: 16 lanes hold the addresses of a 16-lane block's rows; lane t gets column t of the block. Each
+ * lane's 8 bytes at its own address are taken as a row of 64 / bits elements; the result of lane t, element
+ * e, is element (t % per_row) of the row that lane (t / per_row) + e * (16 / per_row) … addressed. Not yet
+ * pinned down by a public document: refused, not guessed. */
 static void load_transposed(emu_wave *w, const emu_instruction *i) {
   emu_fault(w, i, -1, "the emulator does not implement this instruction: transposed loads");
 }

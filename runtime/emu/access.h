@@ -1,5 +1,5 @@
-/* Memory instructions are a product: an address space times what moves. The space comes from the mnemonic's prefix
- * (global_, flat_, buffer_, scratch_, ds_), the rest from one row of this table. */
+/* Memory instructions are a product: an address space times what moves. The space comes from the mnemonic's
+ * prefix (global_, flat_, buffer_, scratch_, ds_), the rest from one row of this table. */
 #ifndef HEDDLE_EMU_ACCESS_H
 #define HEDDLE_EMU_ACCESS_H
 
@@ -31,8 +31,8 @@ typedef enum emu_atomic {
   EMU_AND,
   EMU_OR,
   EMU_XOR,
-  EMU_INCREMENT, /* old >= data ? 0 : old + 1 */
-  EMU_DECREMENT, /* old == 0 || old > data ? data : old - 1 */
+  EMU_INCREMENT,   /* old >= data ? 0 : old + 1 */
+  EMU_DECREMENT,   /* old == 0 || old > data ? data : old - 1 */
   EMU_ADD_CLAMPED, /* old - data, not below 0: sub_clamp */
   EMU_CONDITIONAL_SUBTRACT,
   EMU_ADD_FLOAT,
@@ -45,14 +45,14 @@ typedef enum emu_atomic {
 typedef struct emu_access {
   const char *name;
   emu_access_kind kind;
-  uint8_t bytes;     /* of one element in memory */
-  uint8_t elements;  /* ds_read2: 2 addresses of `bytes` each */
-  uint8_t stride64;  /* ds_read2st64: offsets count 64 elements */
+  uint8_t bytes;    /* of one element in memory */
+  uint8_t elements; /* ds_read2: 2 addresses of `bytes` each */
+  uint8_t stride64; /* ds_read2st64: offsets count 64 elements */
   bool sign_extend;
-  bool d16;          /* 16 bits of the register; the other half is kept */
+  bool d16; /* 16 bits of the register; the other half is kept */
   bool d16_high;
-  bool returns;      /* ds_…_rtn */
-  uint8_t atomic;    /* emu_atomic; transposed loads: bits of an element */
+  bool returns;   /* ds_…_rtn */
+  uint8_t atomic; /* emu_atomic; transposed loads: bits of an element */
 } emu_access;
 
 /* `name` without prefix; `lds` chooses the ds_ table. NULL when unknown. */

@@ -67,7 +67,8 @@ static void jump_to(emu_wave *w, const emu_instruction *i, uint64_t counter) {
   if (address >= m->code_start && address < m->code_end && address % 4 == 0)
     index = m->index_of[(address - m->code_start) / 4];
   if (index == UINT32_MAX) {
-    emu_fault(w, i, -1, "jump to 0x%llx, which holds no instruction of this code object", (unsigned long long)counter);
+    emu_fault(w, i, -1, "jump to 0x%llx, which holds no instruction of this code object",
+              (unsigned long long)counter);
     return;
   }
   w->next = index;
@@ -76,7 +77,9 @@ static void jump_to(emu_wave *w, const emu_instruction *i, uint64_t counter) {
 static void s_getpc_b64(emu_wave *w, const emu_instruction *i) {
   emu_set_scalar64(w, &i->operand[0], following(w, i));
 }
-static void s_setpc_b64(emu_wave *w, const emu_instruction *i) { jump_to(w, i, emu_scalar64(w, &i->operand[0])); }
+static void s_setpc_b64(emu_wave *w, const emu_instruction *i) {
+  jump_to(w, i, emu_scalar64(w, &i->operand[0]));
+}
 static void s_swappc_b64(emu_wave *w, const emu_instruction *i) {
   uint64_t to = emu_scalar64(w, &i->operand[1]);
   emu_set_scalar64(w, &i->operand[0], following(w, i));
@@ -117,7 +120,8 @@ static void s_barrier(emu_wave *w, const emu_instruction *i) {
   state->at_barrier = false;
 }
 
-/* The split forms name a barrier: -1 the workgroup's, -3 the cluster's (one workgroup here), 1 … 16 named ones. */
+/* The split forms name a barrier: -1 the workgroup's, -3 the cluster's (one workgroup here), 1 … 16 named
+ * ones. */
 static emu_barrier *barrier_of(emu_wave *w, const emu_instruction *i, int64_t id, int *out_index) {
   if (id == -1 || id == 0 || id == -3) {
     *out_index = 0;
@@ -161,14 +165,17 @@ static void s_barrier_wait(emu_wave *w, const emu_instruction *i) {
 
 static void store_words(emu_wave *w, const emu_operand *to, const uint8_t *from, uint32_t count) {
   if (to->kind != EMU_SCALAR || to->index == EMU_S_NULL) return;
-  for (uint32_t n = 0; n < count; ++n) memcpy(&w->s[to->index + n], from + 4 * n, 4);
+  for (uint32_t n = 0; n < count; ++n)
+    memcpy(&w->s[to->index + n], from + 4 * n, 4);
 }
 
 static uint64_t scalar_offset(emu_wave *w, const emu_instruction *i) {
   uint64_t offset = (uint64_t)i->offset;
   if (i->operand_count > 2) {
     const emu_operand *o = &i->operand[2];
-    offset += o->kind == EMU_SCALAR ? (uint64_t)emu_scalar32(w, o) * (i->scale_offset ? i->operand[0].count * 4u : 1u) : o->bits;
+    offset += o->kind == EMU_SCALAR
+                  ? (uint64_t)emu_scalar32(w, o) * (i->scale_offset ? i->operand[0].count * 4u : 1u)
+                  : o->bits;
   }
   return offset;
 }
@@ -192,10 +199,18 @@ static void load_scalar_narrow(emu_wave *w, const emu_instruction *i, uint32_t b
   if (sign_extend) value = bytes == 1 ? (uint32_t)(int32_t)(int8_t)value : (uint32_t)(int32_t)(int16_t)value;
   emu_set_scalar32(w, &i->operand[0], value);
 }
-static void s_load_i8(emu_wave *w, const emu_instruction *i) { load_scalar_narrow(w, i, 1, true); }
-static void s_load_u8(emu_wave *w, const emu_instruction *i) { load_scalar_narrow(w, i, 1, false); }
-static void s_load_i16(emu_wave *w, const emu_instruction *i) { load_scalar_narrow(w, i, 2, true); }
-static void s_load_u16(emu_wave *w, const emu_instruction *i) { load_scalar_narrow(w, i, 2, false); }
+static void s_load_i8(emu_wave *w, const emu_instruction *i) {
+  load_scalar_narrow(w, i, 1, true);
+}
+static void s_load_u8(emu_wave *w, const emu_instruction *i) {
+  load_scalar_narrow(w, i, 1, false);
+}
+static void s_load_i16(emu_wave *w, const emu_instruction *i) {
+  load_scalar_narrow(w, i, 2, true);
+}
+static void s_load_u16(emu_wave *w, const emu_instruction *i) {
+  load_scalar_narrow(w, i, 2, false);
+}
 
 /* Words past num_records read as 0. */
 static void load_scalar_buffer(emu_wave *w, const emu_instruction *i) {
@@ -250,19 +265,24 @@ static void s_setreg_b32(emu_wave *w, const emu_instruction *i) {
   set_register(w, i, emu_scalar32(w, o));
 }
 
-static void s_round_mode(emu_wave *w, const emu_instruction *i) { w->mode = (w->mode & ~0xfu) | (i->immediate & 0xf); }
+static void s_round_mode(emu_wave *w, const emu_instruction *i) {
+  w->mode = (w->mode & ~0xfu) | (i->immediate & 0xf);
+}
 static void s_denorm_mode(emu_wave *w, const emu_instruction *i) {
   w->mode = (w->mode & ~0xf0u) | (i->immediate & 0xf) << 4;
 }
 /* Two more bits for the register numbers of src0, src1, src2 and dst. */
 static void s_set_vgpr_msb(emu_wave *w, const emu_instruction *i) {
-  for (int n = 0; n < 4; ++n) w->row_offset[n] = (i->immediate >> (2 * n) & 3) << 8;
+  for (int n = 0; n < 4; ++n)
+    w->row_offset[n] = (i->immediate >> (2 * n) & 3) << 8;
 }
 
-/* gfx9's register indexing: M0 holds the index (7:0) and which of src0, src1, src2, dst it is added to (15:12). */
+/* gfx9's register indexing: M0 holds the index (7:0) and which of src0, src1, src2, dst it is added to
+ * (15:12). */
 static void apply_index_mode(emu_wave *w) {
   uint32_t m0 = w->s[EMU_S_M0];
-  for (int n = 0; n < 4; ++n) w->row_offset[n] = m0 >> (12 + n) & 1 ? m0 & 0xff : 0;
+  for (int n = 0; n < 4; ++n)
+    w->row_offset[n] = m0 >> (12 + n) & 1 ? m0 & 0xff : 0;
 }
 static void set_index_mode(emu_wave *w, uint32_t index, uint32_t enabled) {
   w->s[EMU_S_M0] = (w->s[EMU_S_M0] & ~0xf0ffu) | (index & 0xff) | (enabled & 15) << 12;
@@ -291,12 +311,15 @@ static void s_sendmsg_return(emu_wave *w, const emu_instruction *i) {
 }
 
 void emu_undefined(emu_wave *w, const emu_instruction *i) {
-  emu_fault(w, i, -1, "the emulator does not implement this instruction: %s", i->problem ? i->problem : "unknown");
+  emu_fault(w, i, -1, "the emulator does not implement this instruction: %s",
+            i->problem ? i->problem : "unknown");
 }
 const emu_row emu_undefined_row = {"undefined", emu_undefined, 0, EMU_NO_DESTINATION};
 
-#define IGNORED(name) {name, ignore, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED}
-#define BRANCH(name, handler) {name, handler, 0, EMU_NO_DESTINATION | EMU_BRANCH | EMU_ENDS_BLOCK | EMU_TEXT_IGNORED}
+#define IGNORED(name)                                                                                        \
+  { name, ignore, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED }
+#define BRANCH(name, handler)                                                                                \
+  { name, handler, 0, EMU_NO_DESTINATION | EMU_BRANCH | EMU_ENDS_BLOCK | EMU_TEXT_IGNORED }
 const emu_row emu_control_rows[] = {
     IGNORED("s_nop"),
     IGNORED("s_waitcnt"),

@@ -1,6 +1,7 @@
-/* Disassembly into decoded instructions. LLVM's disassembler gives one line of text an instruction; this file reads the
- * mnemonic, the operands and the modifiers from it. Text rather than LLVM's internals: the text is documented (AMDGPU
- * operand and modifier syntax in LLVM's user guides), stable across versions, and reachable through the C interface. */
+/* Disassembly into decoded instructions. LLVM's disassembler gives one line of text an instruction; this file
+ * reads the mnemonic, the operands and the modifiers from it. Text rather than LLVM's internals: the text is
+ * documented (AMDGPU operand and modifier syntax in LLVM's user guides), stable across versions, and
+ * reachable through the C interface. */
 #include "access.h"
 #include "execute.h"
 #include <ctype.h>
@@ -22,9 +23,9 @@ static void initialise(void) {
 /* ---- Rows ---- */
 
 static const emu_row *const tables[] = {
-    emu_scalar_rows,        emu_control_rows,       emu_lane_rows,           emu_vector_float_rows,
-    emu_vector_half_rows,   emu_vector_integer_rows, emu_vector_packed_rows, emu_vector_convert_rows,
-    emu_vector_compare_rows, emu_vector_wide_rows, emu_matrix_rows,
+    emu_scalar_rows,         emu_control_rows,        emu_lane_rows,          emu_vector_float_rows,
+    emu_vector_half_rows,    emu_vector_integer_rows, emu_vector_packed_rows, emu_vector_convert_rows,
+    emu_vector_compare_rows, emu_vector_wide_rows,    emu_matrix_rows,
 };
 
 const emu_row *emu_find_row(const char *name, size_t length) {
@@ -41,7 +42,8 @@ static pthread_once_t indexed = PTHREAD_ONCE_INIT;
 
 static size_t hash_name(const char *name, size_t length) {
   uint32_t hash = 2166136261u;
-  for (size_t n = 0; n < length; ++n) hash = (hash ^ (unsigned char)name[n]) * 16777619u;
+  for (size_t n = 0; n < length; ++n)
+    hash = (hash ^ (unsigned char)name[n]) * 16777619u;
   return hash % INDEX_SLOTS;
 }
 
@@ -49,7 +51,8 @@ static void build_index(void) {
   for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t) {
     for (const emu_row *row = tables[t]; row->name; ++row) {
       size_t slot = hash_name(row->name, strlen(row->name));
-      while (row_index[slot] && strcmp(row_index[slot]->name, row->name) != 0) slot = (slot + 1) % INDEX_SLOTS;
+      while (row_index[slot] && strcmp(row_index[slot]->name, row->name) != 0)
+        slot = (slot + 1) % INDEX_SLOTS;
       if (!row_index[slot]) row_index[slot] = row;
     }
   }
@@ -58,7 +61,8 @@ static void build_index(void) {
 static const emu_row *indexed_row(const char *name, size_t length) {
   pthread_once(&indexed, build_index);
   for (size_t slot = hash_name(name, length); row_index[slot]; slot = (slot + 1) % INDEX_SLOTS)
-    if (strncmp(row_index[slot]->name, name, length) == 0 && row_index[slot]->name[length] == 0) return row_index[slot];
+    if (strncmp(row_index[slot]->name, name, length) == 0 && row_index[slot]->name[length] == 0)
+      return row_index[slot];
   return NULL;
 }
 
@@ -184,7 +188,10 @@ static bool parse_operand(char *s, emu_operand *o) {
     return parse_operand(s + 5, o);
   }
   if ((strncmp(s, "neg(", 4) == 0 || strncmp(s, "abs(", 4) == 0) && s[length - 1] == ')') {
-    if (s[0] == 'n') o->negate = true; else o->absolute = true;
+    if (s[0] == 'n')
+      o->negate = true;
+    else
+      o->absolute = true;
     s[length - 1] = 0;
     return parse_operand(s + 4, o);
   }
@@ -216,19 +223,19 @@ static bool parse_operand(char *s, emu_operand *o) {
 /* ---- Modifiers ---- */
 
 typedef enum modifier_kind {
-  MODIFIER_FLAG,    /* bool at offset := true */
-  MODIFIER_BYTE,    /* uint8_t := number */
-  MODIFIER_OFFSET,  /* int64_t := number */
-  MODIFIER_BITS,    /* uint8_t := bit list [a,b,c] */
-  MODIFIER_OP_SEL,  /* bit list, counted */
-  MODIFIER_OMOD,    /* offset holds the code */
-  MODIFIER_DPP,     /* emu_dpp in `code`, number follows */
-  MODIFIER_SELECT,  /* BYTE_n, WORD_n, DWORD */
+  MODIFIER_FLAG,          /* bool at offset := true */
+  MODIFIER_BYTE,          /* uint8_t := number */
+  MODIFIER_OFFSET,        /* int64_t := number */
+  MODIFIER_BITS,          /* uint8_t := bit list [a,b,c] */
+  MODIFIER_OP_SEL,        /* bit list, counted */
+  MODIFIER_OMOD,          /* offset holds the code */
+  MODIFIER_DPP,           /* emu_dpp in `code`, number follows */
+  MODIFIER_SELECT,        /* BYTE_n, WORD_n, DWORD */
   MODIFIER_SOURCE_SELECT, /* of source `code` */
   MODIFIER_UNUSED,
-  MODIFIER_FORMAT,  /* MATRIX_FMT_x → number by name */
-  MODIFIER_SHORT,   /* uint16_t := number */
-  MODIFIER_IGNORED  /* cache policy, hints */
+  MODIFIER_FORMAT, /* MATRIX_FMT_x → number by name */
+  MODIFIER_SHORT,  /* uint16_t := number */
+  MODIFIER_IGNORED /* cache policy, hints */
 } modifier_kind;
 
 typedef struct modifier {
@@ -311,11 +318,19 @@ typedef struct word_code {
 static const word_code select_words[] = {
     {"BYTE_0", EMU_BYTE_0}, {"BYTE_1", EMU_BYTE_1}, {"BYTE_2", EMU_BYTE_2}, {"BYTE_3", EMU_BYTE_3},
     {"WORD_0", EMU_WORD_0}, {"WORD_1", EMU_WORD_1}, {"DWORD", EMU_DWORD},   {NULL, 0}};
-static const word_code unused_words[] = {{"UNUSED_PAD", 0}, {"UNUSED_SEXT", 1}, {"UNUSED_PRESERVE", 2}, {NULL, 0}};
-static const word_code format_words[] = {
-    {"MATRIX_FMT_FP8", 0},     {"MATRIX_FMT_BF8", 1},     {"MATRIX_FMT_FP6", 2},         {"MATRIX_FMT_BF6", 3},
-    {"MATRIX_FMT_FP4", 4},     {"MATRIX_SCALE_ROW0", 0},  {"MATRIX_SCALE_ROW1", 1},      {"MATRIX_SCALE_FMT_E8", 0},
-    {"MATRIX_SCALE_FMT_E5M3", 1}, {"MATRIX_SCALE_FMT_E4M3", 2}, {NULL, 0}};
+static const word_code unused_words[] = {
+    {"UNUSED_PAD", 0}, {"UNUSED_SEXT", 1}, {"UNUSED_PRESERVE", 2}, {NULL, 0}};
+static const word_code format_words[] = {{"MATRIX_FMT_FP8", 0},
+                                         {"MATRIX_FMT_BF8", 1},
+                                         {"MATRIX_FMT_FP6", 2},
+                                         {"MATRIX_FMT_BF6", 3},
+                                         {"MATRIX_FMT_FP4", 4},
+                                         {"MATRIX_SCALE_ROW0", 0},
+                                         {"MATRIX_SCALE_ROW1", 1},
+                                         {"MATRIX_SCALE_FMT_E8", 0},
+                                         {"MATRIX_SCALE_FMT_E5M3", 1},
+                                         {"MATRIX_SCALE_FMT_E4M3", 2},
+                                         {NULL, 0}};
 
 static int find_word(const word_code *words, const char *word) {
   for (; words->word; ++words)
@@ -376,7 +391,8 @@ static bool parse_modifier(emu_instruction *i, char *word, uint8_t selects[2]) {
     *(uint16_t *)field = (uint16_t)strtoul(v, NULL, 0);
     return isdigit((unsigned char)*v) != 0;
   case MODIFIER_OFFSET:
-    *(int64_t *)field = strtoll(v, NULL, 0); /* swizzle(…) reads as 0: ds_swizzle takes its bits from the encoding */
+    *(int64_t *)field =
+        strtoll(v, NULL, 0); /* swizzle(…) reads as 0: ds_swizzle takes its bits from the encoding */
     return true;
   case MODIFIER_BITS:
     if (parse_list(v, 1, &list) < 0) return false;
@@ -434,12 +450,16 @@ typedef struct space_prefix {
   emu_space space;
 } space_prefix;
 
-static const space_prefix spaces[] = {{"global_", EMU_GLOBAL},   {"flat_", EMU_FLAT}, {"buffer_", EMU_BUFFER},
-                                      {"scratch_", EMU_SCRATCH}, {"ds_", EMU_LDS}};
+static const space_prefix spaces[] = {{"global_", EMU_GLOBAL},
+                                      {"flat_", EMU_FLAT},
+                                      {"buffer_", EMU_BUFFER},
+                                      {"scratch_", EMU_SCRATCH},
+                                      {"ds_", EMU_LDS}};
 
 static const emu_row memory_row = {"memory", NULL, 0, EMU_MEMORY};
 
-/* Memory instructions are composed of a space and an access; a ds_ name may also be a row of its own (ds_bpermute_b32). */
+/* Memory instructions are composed of a space and an access; a ds_ name may also be a row of its own
+ * (ds_bpermute_b32). */
 static bool find_access(emu_instruction *i, const char *name) {
   for (size_t n = 0; n < sizeof spaces / sizeof *spaces; ++n) {
     size_t length = strlen(spaces[n].prefix);
@@ -454,11 +474,13 @@ static bool find_access(emu_instruction *i, const char *name) {
   return false;
 }
 
-/* Splits `s` at top-level commas, then blanks: the first word of each piece is an operand, further words are modifiers. */
+/* Splits `s` at top-level commas, then blanks: the first word of each piece is an operand, further words are
+ * modifiers. */
 static bool parse_operands(emu_instruction *i, char *s, uint8_t selects[2], const char **bad) {
   bool operand_next = true;
   while (*s) {
-    while (*s == ' ' || *s == '\t') ++s;
+    while (*s == ' ' || *s == '\t')
+      ++s;
     if (!*s) break;
     char *start = s;
     int depth = 0;
@@ -483,8 +505,10 @@ static bool parse_operands(emu_instruction *i, char *s, uint8_t selects[2], cons
       return false;
     }
     operand_next = separator == ',';
-    if (separator == ' ') { /* a comma may follow the blank in hand-written text; never in the disassembler's */
-      while (*s == ' ') ++s;
+    if (separator ==
+        ' ') { /* a comma may follow the blank in hand-written text; never in the disassembler's */
+      while (*s == ' ')
+        ++s;
       if (*s == ',') {
         ++s;
         operand_next = true;
@@ -495,7 +519,8 @@ static bool parse_operands(emu_instruction *i, char *s, uint8_t selects[2], cons
 }
 
 static void append_scalar(emu_instruction *i, int at, int index, int count) {
-  for (int n = i->operand_count; n > at; --n) i->operand[n] = i->operand[n - 1];
+  for (int n = i->operand_count; n > at; --n)
+    i->operand[n] = i->operand[n - 1];
   emu_operand *o = &i->operand[at];
   memset(o, 0, sizeof *o);
   o->kind = EMU_SCALAR;
@@ -504,16 +529,19 @@ static void append_scalar(emu_instruction *i, int at, int index, int count) {
   ++i->operand_count;
 }
 
-/* Operands that the text leaves out: EXEC of v_cmpx on gfx12, VCC of v_cndmask in v_dual and in short forms. */
+/* Operands that the text leaves out: EXEC of v_cmpx on gfx12, VCC of v_cndmask in v_dual and in short forms.
+ */
 static void add_implicit_operands(const emu_target *target, emu_instruction *i) {
   const char *name = i->row->name;
   int masks = target->wave == 64 ? 2 : 1;
-  if (strncmp(name, "v_cmpx", 6) == 0 && (i->operand_count < 3 || i->operand[0].kind != EMU_SCALAR) && i->operand_count == 2)
+  if (strncmp(name, "v_cmpx", 6) == 0 && (i->operand_count < 3 || i->operand[0].kind != EMU_SCALAR) &&
+      i->operand_count == 2)
     append_scalar(i, 0, EMU_S_EXEC, masks);
   if (strncmp(name, "v_cndmask", 9) == 0 && i->operand_count == 3) append_scalar(i, 3, EMU_S_VCC, masks);
 }
 
-/* Which field of s_set_vgpr_msb extends each operand. For memory: address src0, data src1 (and src2), destination dst. */
+/* Which field of s_set_vgpr_msb extends each operand. For memory: address src0, data src1 (and src2),
+ * destination dst. */
 static void assign_banks(emu_instruction *i) {
   bool memory = i->access != NULL;
   for (int n = 0; n < i->operand_count; ++n) {
@@ -533,12 +561,13 @@ static uint8_t all_ones_unless_mix(const char *name) {
 }
 
 /* Parses "mnemonic operands"; the first half of a pair leaves the second to the caller. */
-static bool parse_instruction(const emu_target *target, char *line, uint32_t word, emu_instruction *i, char *problem,
-                              size_t problem_size) {
+static bool parse_instruction(const emu_target *target, char *line, uint32_t word, emu_instruction *i,
+                              char *problem, size_t problem_size) {
   uint8_t selects[2] = {EMU_SELECT_NONE, EMU_SELECT_NONE};
   const char *bad = "";
   char name[96];
-  while (*line == ' ' || *line == '\t') ++line;
+  while (*line == ' ' || *line == '\t')
+    ++line;
   size_t length = strcspn(line, " \t");
   if (length >= sizeof name) length = sizeof name - 1;
   memcpy(name, line, length);
@@ -577,7 +606,8 @@ static bool parse_instruction(const emu_target *target, char *line, uint32_t wor
   if (i->source0 < EMU_MAX_OPERANDS) i->operand[i->source0].select = selects[0];
   if (i->source0 + 1 < EMU_MAX_OPERANDS) i->operand[i->source0 + 1].select = selects[1];
   int sources = i->operand_count - i->source0;
-  /* op_sel lists sources, then the destination: with two sources entry 2 is the destination's (bit 3 of the encoding). */
+  /* op_sel lists sources, then the destination: with two sources entry 2 is the destination's (bit 3 of the
+   * encoding). */
   if (i->op_sel_count > 0 && i->op_sel_count == sources + 1 && sources < 3) {
     uint8_t last = (uint8_t)(1u << sources);
     if (i->op_sel & last) i->op_sel = (uint8_t)((i->op_sel & ~last) | 8);
@@ -588,7 +618,8 @@ static bool parse_instruction(const emu_target *target, char *line, uint32_t wor
     i->handler = emu_access_handler(i->access, i->lds);
     i->source0 = load && !i->lds ? 1 : 0;
     if (kind == EMU_ATOMIC) {
-      /* [destination,] address, data[, data], …: a destination is there when one operand more than the bare form has. */
+      /* [destination,] address, data[, data], …: a destination is there when one operand more than the bare
+       * form has. */
       int bare = i->space == EMU_LDS ? 2 : i->space == EMU_FLAT ? 2 : 3;
       if (i->space == EMU_LDS) {
         i->source0 = i->access->returns ? 1 : 0;
@@ -612,7 +643,8 @@ static bool parse_instruction(const emu_target *target, char *line, uint32_t wor
 /* ---- The whole module ---- */
 
 static const char *keep_text(emu_module *m, const char *line) {
-  while (*line == ' ' || *line == '\t') ++line;
+  while (*line == ' ' || *line == '\t')
+    ++line;
   size_t length = strlen(line) + 1;
   char *kept = m->texts + m->texts_size;
   if (m->texts_size + length > m->texts_capacity) return "";
@@ -671,7 +703,8 @@ static uint32_t rows_needed(const emu_module *m) {
     if (i->row->flags & EMU_INDEXES) further = 256;
     for (int k = 0; k < i->operand_count; ++k) {
       const emu_operand *o = &i->operand[k];
-      if (o->kind == EMU_VECTOR && (uint32_t)o->index + o->count + 1 > rows) rows = (uint32_t)o->index + o->count + 1;
+      if (o->kind == EMU_VECTOR && (uint32_t)o->index + o->count + 1 > rows)
+        rows = (uint32_t)o->index + o->count + 1;
     }
   }
   return rows + further;
@@ -679,7 +712,8 @@ static uint32_t rows_needed(const emu_module *m) {
 
 hd_status emu_module_decode(emu_module *m, diags *list) {
   pthread_once(&initialised, initialise);
-  LLVMDisasmContextRef context = LLVMCreateDisasmCPU("amdgcn-amd-amdhsa", m->target->name, NULL, 0, NULL, NULL);
+  LLVMDisasmContextRef context =
+      LLVMCreateDisasmCPU("amdgcn-amd-amdhsa", m->target->name, NULL, 0, NULL, NULL);
   if (!context) {
     diags_errorf(list, "emu.disassembler", NULL, "LLVM has no disassembler for %s", m->target->name);
     return HD_UNAVAILABLE;

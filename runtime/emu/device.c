@@ -1,5 +1,5 @@
-/* The device interface over the emulator: memory, modules, launches, and streams, events and graphs that have nothing to wait for,
- * because every call is complete when it returns. */
+/* The device interface over the emulator: memory, modules, launches, and streams, events and graphs that have
+ * nothing to wait for, because every call is complete when it returns. */
 #include "../device.h"
 #include "execute.h"
 #include <inttypes.h>
@@ -76,9 +76,13 @@ struct device_graph {
   size_t count, capacity;
 };
 
-static emu_device *self(device *d) { return (emu_device *)d; }
+static emu_device *self(device *d) {
+  return (emu_device *)d;
+}
 
-static device_graph **capture_slot(device *d, device_stream *s) { return s ? &s->capturing : &self(d)->capturing; }
+static device_graph **capture_slot(device *d, device_stream *s) {
+  return s ? &s->capturing : &self(d)->capturing;
+}
 
 static hd_status graph_add(device_graph *g, const graph_node *node, diags *list) {
   if (g->count == g->capacity) {
@@ -98,7 +102,8 @@ static hd_status graph_add(device_graph *g, const graph_node *node, diags *list)
 static void graph_destroy(device *d, device_graph *g) {
   (void)d;
   if (!g) return;
-  for (size_t n = 0; n < g->count; ++n) free(g->nodes[n].arguments);
+  for (size_t n = 0; n < g->count; ++n)
+    free(g->nodes[n].arguments);
   free(g->nodes);
   free(g);
 }
@@ -110,7 +115,8 @@ static hd_status release(device *d, device_pointer pointer, diags *list) {
   emu_device *e = self(d);
   pthread_mutex_lock(&e->lock);
   size_t n = 0;
-  while (n < e->allocation_count && e->allocations[n].start != pointer) ++n;
+  while (n < e->allocation_count && e->allocations[n].start != pointer)
+    ++n;
   bool found = n < e->allocation_count;
   allocation a = {0, NULL, 0};
   if (found) {
@@ -131,7 +137,8 @@ static hd_status allocate(device *d, size_t bytes, device_pointer *out_pointer, 
   emu_device *e = self(d);
   size_t page = (size_t)sysconf(_SC_PAGESIZE), room = bytes ? bytes : 1;
   if (room > (size_t)e->target->memory_bytes - e->memory.allocated) {
-    diags_errorf(list, "emu.memory", NULL, "allocating %zu bytes: the %s has %" PRId64 ", of which %" PRIu64 " are in use", bytes,
+    diags_errorf(list, "emu.memory", NULL,
+                 "allocating %zu bytes: the %s has %" PRId64 ", of which %" PRIu64 " are in use", bytes,
                  e->target->product, e->target->memory_bytes, e->memory.allocated);
     return HD_OUT_OF_MEMORY;
   }
@@ -144,7 +151,8 @@ static hd_status allocate(device *d, size_t bytes, device_pointer *out_pointer, 
     return HD_OUT_OF_MEMORY;
   }
   uint64_t start = (uint64_t)(uintptr_t)(mapping + page);
-  if (room <= POISON_LIMIT) memset(mapping + page, 0xff, room); /* fresh device memory holds anything: NaNs find readers */
+  if (room <= POISON_LIMIT)
+    memset(mapping + page, 0xff, room); /* fresh device memory holds anything: NaNs find readers */
 
   pthread_mutex_lock(&e->lock);
   bool fine = true;
@@ -175,7 +183,8 @@ static hd_status allocate(device *d, size_t bytes, device_pointer *out_pointer, 
   return HD_OK;
 }
 
-static hd_status check_span(emu_device *e, const char *what, device_pointer pointer, size_t bytes, diags *list) {
+static hd_status check_span(emu_device *e, const char *what, device_pointer pointer, size_t bytes,
+                            diags *list) {
   char where[256];
   pthread_rwlock_rdlock(&e->memory.lock);
   const emu_range *r = emu_memory_find(&e->memory, pointer);
@@ -184,41 +193,51 @@ static hd_status check_span(emu_device *e, const char *what, device_pointer poin
   if (!fine) emu_memory_describe(&e->memory, pointer, where, sizeof where);
   pthread_rwlock_unlock(&e->memory.lock);
   if (fine) return HD_OK;
-  diags_errorf(list, "emu.bounds", NULL, "%s of %zu bytes at 0x%" PRIx64 " is out of bounds: the start is %s", what, bytes, pointer,
-               where);
+  diags_errorf(list, "emu.bounds", NULL, "%s of %zu bytes at 0x%" PRIx64 " is out of bounds: the start is %s",
+               what, bytes, pointer, where);
   return HD_INVALID;
 }
 
-static hd_status copy_in(device *d, device_stream *s, device_pointer to, const void *from, size_t bytes, diags *list) {
+static hd_status copy_in(device *d, device_stream *s, device_pointer to, const void *from, size_t bytes,
+                         diags *list) {
   hd_status status = check_span(self(d), "copy to the device", to, bytes, list);
   if (status != HD_OK) return status;
   device_graph *g = *capture_slot(d, s);
-  if (g) return graph_add(g, &(graph_node){.kind = NODE_COPY_IN, .pointer = to, .host_from = from, .bytes = bytes}, list);
+  if (g)
+    return graph_add(g, &(graph_node){.kind = NODE_COPY_IN, .pointer = to, .host_from = from, .bytes = bytes},
+                     list);
   if (bytes) memcpy((void *)(uintptr_t)to, from, bytes);
   return HD_OK;
 }
 
-static hd_status copy_out(device *d, device_stream *s, void *to, device_pointer from, size_t bytes, diags *list) {
+static hd_status copy_out(device *d, device_stream *s, void *to, device_pointer from, size_t bytes,
+                          diags *list) {
   hd_status status = check_span(self(d), "copy from the device", from, bytes, list);
   if (status != HD_OK) return status;
   device_graph *g = *capture_slot(d, s);
-  if (g) return graph_add(g, &(graph_node){.kind = NODE_COPY_OUT, .pointer = from, .host_to = to, .bytes = bytes}, list);
+  if (g)
+    return graph_add(g, &(graph_node){.kind = NODE_COPY_OUT, .pointer = from, .host_to = to, .bytes = bytes},
+                     list);
   if (bytes) memcpy(to, (const void *)(uintptr_t)from, bytes);
   return HD_OK;
 }
 
-static hd_status fill(device *d, device_stream *s, device_pointer to, unsigned char value, size_t bytes, diags *list) {
+static hd_status fill(device *d, device_stream *s, device_pointer to, unsigned char value, size_t bytes,
+                      diags *list) {
   hd_status status = check_span(self(d), "fill", to, bytes, list);
   if (status != HD_OK) return status;
   device_graph *g = *capture_slot(d, s);
-  if (g) return graph_add(g, &(graph_node){.kind = NODE_FILL, .pointer = to, .value = value, .bytes = bytes}, list);
+  if (g)
+    return graph_add(g, &(graph_node){.kind = NODE_FILL, .pointer = to, .value = value, .bytes = bytes},
+                     list);
   if (bytes) memset((void *)(uintptr_t)to, value, bytes);
   return HD_OK;
 }
 
 /* ---- Modules ---- */
 
-static hd_status load(device *d, const void *code_object, size_t bytes, device_module **out_module, diags *list) {
+static hd_status load(device *d, const void *code_object, size_t bytes, device_module **out_module,
+                      diags *list) {
   emu_device *e = self(d);
   device_module *m = calloc(1, sizeof *m);
   if (!m) return HD_OUT_OF_MEMORY;
@@ -227,7 +246,8 @@ static hd_status load(device *d, const void *code_object, size_t bytes, device_m
     free(m);
     return status;
   }
-  if (!emu_memory_add(&e->memory, (uint64_t)(uintptr_t)m->module.image, m->module.image_size, EMU_RANGE_CODE)) {
+  if (!emu_memory_add(&e->memory, (uint64_t)(uintptr_t)m->module.image, m->module.image_size,
+                      EMU_RANGE_CODE)) {
     emu_module_finish(&m->module);
     free(m);
     return HD_OUT_OF_MEMORY;
@@ -248,8 +268,8 @@ static void unload(device *d, device_module *m) {
   free(m);
 }
 
-static hd_status function(device *d, device_module *m, const char *symbol, size_t dynamic_lds, device_function **out_function,
-                          diags *list) {
+static hd_status function(device *d, device_module *m, const char *symbol, size_t dynamic_lds,
+                          device_function **out_function, diags *list) {
   const codeobject_kernel *kernel = emu_module_kernel(&m->module, symbol);
   if (!kernel) {
     diags_errorf(list, "emu.function", NULL, "the code object has no kernel %s", symbol);
@@ -260,8 +280,8 @@ static hd_status function(device *d, device_module *m, const char *symbol, size_
   if (status != HD_OK) return status;
   uint64_t lds = descriptor.lds_bytes + (uint64_t)dynamic_lds;
   if (lds > (uint64_t)self(d)->target->lds_bytes) {
-    diags_errorf(list, "emu.lds", NULL, "kernel %s needs %" PRIu64 " bytes of LDS, a workgroup of %s has %d", symbol, lds,
-                 self(d)->target->name, self(d)->target->lds_bytes);
+    diags_errorf(list, "emu.lds", NULL, "kernel %s needs %" PRIu64 " bytes of LDS, a workgroup of %s has %d",
+                 symbol, lds, self(d)->target->name, self(d)->target->lds_bytes);
     return HD_INVALID;
   }
   device_function *f = calloc(1, sizeof *f);
@@ -284,7 +304,8 @@ static void put(uint8_t *kernarg, size_t room, uint32_t offset, uint64_t value, 
   if (offset <= room && room - offset >= bytes) memcpy(kernarg + offset, &value, bytes);
 }
 
-/* The implicit arguments that code objects v5 name in their metadata ("AMDHSA Code Object V5 Metadata"); others stay 0. */
+/* The implicit arguments that code objects v5 name in their metadata ("AMDHSA Code Object V5 Metadata");
+ * others stay 0. */
 static void put_hidden(const device_function *f, const device_launch *l, uint8_t *kernarg, size_t room) {
   uint64_t dimensions = l->grid[2] * l->block[2] > 1 ? 3 : l->grid[1] * l->block[1] > 1 ? 2 : 1;
   struct {
@@ -334,20 +355,23 @@ static void put_packet(const emu_launch *launch, uint8_t *packet) {
 
 static hd_status check_launch(emu_device *e, const device_function *f, const device_launch *l, diags *list) {
   uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
-  uint32_t need = explicit_bytes(f->kernel), most = f->kernel->max_workgroup ? f->kernel->max_workgroup : MAX_BLOCK_THREADS;
+  uint32_t need = explicit_bytes(f->kernel),
+           most = f->kernel->max_workgroup ? f->kernel->max_workgroup : MAX_BLOCK_THREADS;
   if (threads == 0 || threads > MAX_BLOCK_THREADS || threads > most) {
-    diags_errorf(list, "emu.launch", NULL, "kernel %s: a workgroup of %" PRIu64 " threads; between 1 and %u are allowed",
+    diags_errorf(list, "emu.launch", NULL,
+                 "kernel %s: a workgroup of %" PRIu64 " threads; between 1 and %u are allowed",
                  f->kernel->symbol, threads, most);
     return HD_INVALID;
   }
   if (l->arguments_size < need) {
-    diags_errorf(list, "emu.launch", NULL, "kernel %s takes %u bytes of arguments, %zu were given", f->kernel->symbol, need,
-                 l->arguments_size);
+    diags_errorf(list, "emu.launch", NULL, "kernel %s takes %u bytes of arguments, %zu were given",
+                 f->kernel->symbol, need, l->arguments_size);
     return HD_INVALID;
   }
   if ((uint64_t)f->descriptor.lds_bytes + l->lds_bytes > (uint64_t)e->target->lds_bytes) {
-    diags_errorf(list, "emu.lds", NULL, "kernel %s needs %" PRIu64 " bytes of LDS, a workgroup of %s has %d", f->kernel->symbol,
-                 (uint64_t)f->descriptor.lds_bytes + l->lds_bytes, e->target->name, e->target->lds_bytes);
+    diags_errorf(list, "emu.lds", NULL, "kernel %s needs %" PRIu64 " bytes of LDS, a workgroup of %s has %d",
+                 f->kernel->symbol, (uint64_t)f->descriptor.lds_bytes + l->lds_bytes, e->target->name,
+                 e->target->lds_bytes);
     return HD_INVALID;
   }
   return HD_OK;
@@ -402,7 +426,8 @@ static hd_status execute(emu_device *e, device_function *f, const device_launch 
   return status;
 }
 
-static hd_status launch(device *d, device_stream *s, device_function *f, const device_launch *l, diags *list) {
+static hd_status launch(device *d, device_stream *s, device_function *f, const device_launch *l,
+                        diags *list) {
   hd_status status = check_launch(self(d), f, l, list);
   if (status != HD_OK) return status;
   device_graph *g = *capture_slot(d, s);
@@ -466,13 +491,15 @@ static hd_status event_record(device *d, device_event *e, device_stream *s, diag
   return HD_OK;
 }
 
-static hd_status event_elapsed(device *d, device_event *start, device_event *stop, double *out_ms, diags *list) {
+static hd_status event_elapsed(device *d, device_event *start, device_event *stop, double *out_ms,
+                               diags *list) {
   (void)d;
   if (!start->recorded || !stop->recorded) {
     diags_errorf(list, "emu.event", NULL, "an event that was never recorded has no time");
     return HD_INVALID;
   }
-  *out_ms = (double)(stop->time.tv_sec - start->time.tv_sec) * 1e3 + (double)(stop->time.tv_nsec - start->time.tv_nsec) * 1e-6;
+  *out_ms = (double)(stop->time.tv_sec - start->time.tv_sec) * 1e3 +
+            (double)(stop->time.tv_nsec - start->time.tv_nsec) * 1e-6;
   return HD_OK;
 }
 
@@ -536,7 +563,8 @@ static void facts(device *d, device_facts *out) {
 
 static void close_device(device *d) {
   emu_device *e = self(d);
-  for (size_t n = 0; n < e->allocation_count; ++n) munmap(e->allocations[n].mapping, e->allocations[n].mapped);
+  for (size_t n = 0; n < e->allocation_count; ++n)
+    munmap(e->allocations[n].mapping, e->allocations[n].mapped);
   free(e->allocations);
   graph_destroy(d, e->capturing);
   emu_memory_finish(&e->memory);
@@ -572,12 +600,14 @@ static const device_vtable vtable = {
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
-hd_status heddle_emu_open(const char *rest, device **out_device, diags *list);
+hd_status
+heddle_emu_open(const char *rest, device **out_device, diags *list);
 
 hd_status heddle_emu_open(const char *rest, device **out_device, diags *list) {
   const emu_target *target = emu_find_target(rest && *rest ? rest : "gfx950");
   if (!target) {
-    diags_errorf(list, "device.emu", NULL, "no emulated target \"%s\"; there are gfx942, gfx950, gfx1201 and gfx1250", rest);
+    diags_errorf(list, "device.emu", NULL,
+                 "no emulated target \"%s\"; there are gfx942, gfx950, gfx1201 and gfx1250", rest);
     return HD_UNAVAILABLE;
   }
   emu_device *e = calloc(1, sizeof *e);

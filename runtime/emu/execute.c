@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 enum {
-  CONTEXT_LINES = 3,          /* disassembly shown before and after a faulting instruction */
-  CHECK_EVERY = 4096,         /* instructions between looks at the budget and at other threads' faults */
+  CONTEXT_LINES = 3,  /* disassembly shown before and after a faulting instruction */
+  CHECK_EVERY = 4096, /* instructions between looks at the budget and at other threads' faults */
   MAX_WORKERS = 256,
   REGISTER_NOISE = 0x7fbad0ba /* what registers hold at the start: a NaN that is easy to recognise */
 };
@@ -21,8 +21,8 @@ static void add_context(const emu_launch *launch, const emu_instruction *i) {
   for (size_t n = first; n < m->code_count && n <= at + CONTEXT_LINES; ++n) {
     const emu_instruction *line = &m->code[n];
     if (line->size == 0) continue; /* the second half of a pair has its text with the first */
-    diags_addf(launch->messages, DIAG_NOTE, "emu.code", NULL, 0, 0, "%s 0x%06" PRIx64 ": %s", n == at ? "->" : "  ",
-               line->address, line->text);
+    diags_addf(launch->messages, DIAG_NOTE, "emu.code", NULL, 0, 0, "%s 0x%06" PRIx64 ": %s",
+               n == at ? "->" : "  ", line->address, line->text);
   }
 }
 
@@ -37,8 +37,9 @@ void emu_fault(emu_wave *w, const emu_instruction *i, int lane, const char *form
   pthread_mutex_lock(&launch->fault_lock);
   if (!launch->faulted) {
     launch->faulted = true;
-    diags_addf(launch->messages, DIAG_ERROR, "emu.fault", NULL, 0, 0, "kernel %s, workgroup (%u, %u, %u), wave %d%s: %s",
-               launch->kernel, w->group->id[0], w->group->id[1], w->group->id[2], w->index, lane_text, message);
+    diags_addf(launch->messages, DIAG_ERROR, "emu.fault", NULL, 0, 0,
+               "kernel %s, workgroup (%u, %u, %u), wave %d%s: %s", launch->kernel, w->group->id[0],
+               w->group->id[1], w->group->id[2], w->index, lane_text, message);
     add_context(launch, i);
   }
   pthread_mutex_unlock(&launch->fault_lock);
@@ -124,7 +125,9 @@ typedef struct worker {
   uint8_t *lds;
 } worker;
 
-static bool has(uint32_t word, int bit) { return word >> bit & 1; }
+static bool has(uint32_t word, int bit) {
+  return word >> bit & 1;
+}
 
 /* Bits of compute_pgm_rsrc1/2 and kernel_code_properties: LLVM's AMDGPU user guide, "Kernel Descriptor". */
 enum {
@@ -176,7 +179,8 @@ static void set_workgroup_id(emu_wave *w) {
   if (has(d->rsrc2, RSRC2_WORKGROUP_ID_Z)) w->s[n++] = group->id[2];
 }
 
-/* MODE as the dispatcher derives it from compute_pgm_rsrc1: rounding and denormals 19:12, DX10 clamp 21, IEEE 23, FP16 overflow 26. */
+/* MODE as the dispatcher derives it from compute_pgm_rsrc1: rounding and denormals 19:12, DX10 clamp 21, IEEE
+ * 23, FP16 overflow 26. */
 static uint32_t initial_mode(const emu_target *target, uint32_t rsrc1) {
   uint32_t mode = rsrc1 >> 12 & 0xff;
   if (target->generation < 12) mode |= (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9;
@@ -189,7 +193,8 @@ static void start_wave(emu_wave *w) {
   const uint32_t *block = launch->block;
   uint32_t threads = block[0] * block[1] * block[2], first = (uint32_t)(w->index * w->lanes);
   uint64_t exec = 0;
-  for (uint32_t n = 0; n < w->vector_rows * (uint32_t)EMU_LANES; ++n) (&w->v[0][0])[n] = REGISTER_NOISE;
+  for (uint32_t n = 0; n < w->vector_rows * (uint32_t)EMU_LANES; ++n)
+    (&w->v[0][0])[n] = REGISTER_NOISE;
   memset(w->s, 0, sizeof w->s);
   for (int lane = 0; lane < w->lanes; ++lane) {
     uint32_t id = first + (uint32_t)lane;
@@ -214,7 +219,8 @@ static void report_stuck(emu_group *group) {
     emu_wave *w = &group->waves[n];
     if (w->ended) continue;
     const emu_instruction *i = &group->launch->module->code[w->next];
-    emu_fault(w, i, -1, "the barrier never completes: %u of %d live waves arrived", group->barrier[0].arrived, group->live);
+    emu_fault(w, i, -1, "the barrier never completes: %u of %d live waves arrived", group->barrier[0].arrived,
+              group->live);
     return;
   }
 }
@@ -228,7 +234,8 @@ static void run_group(worker *self, uint64_t number) {
   group->id[2] = (uint32_t)(number / ((uint64_t)grid[0] * grid[1]));
   group->live = group->wave_count;
   memset(group->barrier, 0, sizeof group->barrier);
-  memset(group->lds, 0xff, group->lds_bytes); /* LDS holds anything at the start; all ones are NaNs in every format */
+  memset(group->lds, 0xff,
+         group->lds_bytes); /* LDS holds anything at the start; all ones are NaNs in every format */
   for (int n = 0; n < group->wave_count; ++n) {
     emu_state *state = &self->states[n];
     state->at_barrier = state->blocked = false;
@@ -262,7 +269,8 @@ static void *work(void *argument) {
     uint64_t number = atomic_fetch_add(&launch->next_group, 1);
     if (number >= groups || atomic_load(&launch->stop)) break;
     run_group(self, number);
-    for (int n = 0; n < launch->waves; ++n) executed += self->waves[n].executed;
+    for (int n = 0; n < launch->waves; ++n)
+      executed += self->waves[n].executed;
   }
   pthread_mutex_lock(&launch->fault_lock);
   launch->executed += executed;
@@ -288,7 +296,8 @@ static bool worker_init(worker *self, emu_launch *launch) {
   self->registers = aligned_alloc(64, waves * rows * EMU_LANES * sizeof(uint32_t));
   self->scratch = scratch ? malloc(waves * EMU_LANES * scratch) : NULL;
   self->lds = aligned_alloc(64, ((size_t)launch->lds_bytes + 127) / 64 * 64);
-  if (!self->waves || !self->states || !self->registers || !self->lds || (scratch && !self->scratch)) return false;
+  if (!self->waves || !self->states || !self->registers || !self->lds || (scratch && !self->scratch))
+    return false;
   memset(self->states, 0, waves * sizeof *self->states);
   self->group.launch = launch;
   self->group.lds = self->lds;
@@ -333,10 +342,12 @@ hd_status emu_run(emu_launch *launch) {
     for (started = 1; started < count; ++started)
       if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0) break;
     work(&workers[0]);
-    for (long n = 1; n < started; ++n) pthread_join(workers[n].thread, NULL);
+    for (long n = 1; n < started; ++n)
+      pthread_join(workers[n].thread, NULL);
     if (launch->faulted) status = HD_DEVICE;
   }
-  for (long n = 0; n < ready; ++n) worker_finish(&workers[n]);
+  for (long n = 0; n < ready; ++n)
+    worker_finish(&workers[n]);
   free(workers);
   return status;
 }

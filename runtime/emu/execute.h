@@ -1,4 +1,5 @@
-/* What runs: modules, kernels, launches, workgroups, and the state of a wave that handlers of arithmetic need not see. */
+/* What runs: modules, kernels, launches, workgroups, and the state of a wave that handlers of arithmetic need
+ * not see. */
 #ifndef HEDDLE_EMU_EXECUTE_H
 #define HEDDLE_EMU_EXECUTE_H
 
@@ -7,18 +8,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Apertures of flat addressing, above every host address of 47 bits: the low word is an offset into LDS or scratch. */
+/* Apertures of flat addressing, above every host address of 47 bits: the low word is an offset into LDS or
+ * scratch. */
 #define EMU_SHARED_APERTURE UINT64_C(0x0001000000000000)
 #define EMU_PRIVATE_APERTURE UINT64_C(0x0002000000000000)
 
 /* ---- Memory: live allocations, sorted by address ---- */
 
-typedef enum emu_range_kind { EMU_RANGE_DEVICE, EMU_RANGE_CODE, EMU_RANGE_KERNARG, EMU_RANGE_PACKET } emu_range_kind;
+typedef enum emu_range_kind {
+  EMU_RANGE_DEVICE,
+  EMU_RANGE_CODE,
+  EMU_RANGE_KERNARG,
+  EMU_RANGE_PACKET
+} emu_range_kind;
 
 typedef struct emu_range {
   uint64_t start, size; /* bytes; the host address is the device address */
   emu_range_kind kind;
-  uint64_t serial;      /* n-th allocation of the device */
+  uint64_t serial; /* n-th allocation of the device */
 } emu_range;
 
 typedef struct emu_memory {
@@ -63,12 +70,13 @@ typedef struct emu_descriptor {
 } emu_descriptor;
 
 /* Loads an AMD code object: segments, relocations, kernels; then decodes all of its code. */
-hd_status emu_module_load(const emu_target *target, const void *bytes, size_t size, emu_module *out_module, diags *list);
+hd_status emu_module_load(const emu_target *target, const void *bytes, size_t size, emu_module *out_module,
+                          diags *list);
 void emu_module_finish(emu_module *module);
 /* NULL when there is none of that name. */
 const codeobject_kernel *emu_module_kernel(const emu_module *module, const char *symbol);
-hd_status emu_module_descriptor(const emu_module *module, const codeobject_kernel *kernel, emu_descriptor *out_descriptor,
-                                diags *list);
+hd_status emu_module_descriptor(const emu_module *module, const codeobject_kernel *kernel,
+                                emu_descriptor *out_descriptor, diags *list);
 /* Disassembles and decodes `module->image` between code_start and code_end. */
 hd_status emu_module_decode(emu_module *module, diags *list);
 /* What an instruction that could not be decoded executes: a fault that says why. */
@@ -89,16 +97,16 @@ typedef struct emu_launch {
   uint32_t grid[3], block[3];
   uint32_t lds_bytes; /* static and dynamic */
   uint8_t *kernarg;
-  uint8_t *packet; /* the 64-byte AQL dispatch packet */
+  uint8_t *packet;  /* the 64-byte AQL dispatch packet */
   emu_range own[2]; /* kernarg and packet: memory that only this launch may read */
-  uint64_t budget; /* instructions a wave may execute */
-  int waves;       /* per workgroup */
+  uint64_t budget;  /* instructions a wave may execute */
+  int waves;        /* per workgroup */
   int lanes;
   atomic_uint_least64_t next_group;
   atomic_bool stop;
   pthread_mutex_t fault_lock;
   bool faulted;
-  diags *messages; /* under fault_lock */
+  diags *messages;   /* under fault_lock */
   uint64_t executed; /* instructions, under fault_lock */
 } emu_launch;
 
@@ -130,22 +138,23 @@ typedef struct emu_deferred {
 } emu_deferred;
 
 typedef struct emu_state {
-  uint8_t *scratch;      /* [lane][scratch_bytes] */
+  uint8_t *scratch;       /* [lane][scratch_bytes] */
   uint32_t scratch_bytes; /* per lane */
   bool deferring;
   int deferred_count;
   emu_deferred deferred[4];
-  emu_range last;        /* the range that the last access hit: programs mostly stay in one */
+  emu_range last; /* the range that the last access hit: programs mostly stay in one */
   uint32_t barrier_phase[EMU_NAMED_BARRIERS]; /* phase in which this wave signalled */
-  bool at_barrier;       /* s_barrier reached, not yet released */
-  bool blocked;          /* yielded because a barrier holds it */
+  bool at_barrier;                            /* s_barrier reached, not yet released */
+  bool blocked;                               /* yielded because a barrier holds it */
 } emu_state;
 
 /* Writes one row under `mask`; inside a v_dual pair the write is held back. */
 void emu_write_row(emu_wave *w, uint32_t row, uint64_t mask, const uint32_t *value);
 
 /* Global memory at `address`, or NULL and a fault. */
-uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes, bool write);
+uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes,
+                    bool write);
 /* LDS at byte `offset`, or NULL and a fault. */
 uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes);
 /* The lane's private memory at byte `offset`, or NULL and a fault. */

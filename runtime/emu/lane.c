@@ -1,12 +1,16 @@
-/* Cross-lane instructions: reading and writing single lanes, permutes through the LDS crossbar, swaps and broadcasts. */
+/* Cross-lane instructions: reading and writing single lanes, permutes through the LDS crossbar, swaps and
+ * broadcasts. */
 #include "execute.h"
 
-static int lane_mask(const emu_wave *w) { return w->lanes - 1; }
+static int lane_mask(const emu_wave *w) {
+  return w->lanes - 1;
+}
 
 static void v_readlane_b32(emu_wave *w, const emu_instruction *i) {
   const emu_operand *o = &i->operand[1];
   int lane = (int)emu_source_scalar(w, i, 1) & lane_mask(w);
-  emu_set_scalar32(w, &i->operand[0], o->kind == EMU_VECTOR ? w->v[emu_row_of(w, o)][lane] : emu_scalar32(w, o));
+  emu_set_scalar32(w, &i->operand[0],
+                   o->kind == EMU_VECTOR ? w->v[emu_row_of(w, o)][lane] : emu_scalar32(w, o));
 }
 
 static void v_readfirstlane_b32(emu_wave *w, const emu_instruction *i) {
@@ -19,7 +23,8 @@ static void v_writelane_b32(emu_wave *w, const emu_instruction *i) {
   w->v[emu_row_of(w, &i->operand[0])][lane] = emu_source_scalar(w, i, 0);
 }
 
-/* Lane t reads the data of lane (address / 4) mod width. EXEC applies to the read too: an inactive lane gives 0. */
+/* Lane t reads the data of lane (address / 4) mod width. EXEC applies to the read too: an inactive lane gives
+ * 0. */
 static void bpermute(emu_wave *w, const emu_instruction *i, bool fetch_inactive) {
   emu_block r;
   const uint32_t *address = w->v[emu_row_of(w, &i->operand[1])], *data = w->v[emu_row_of(w, &i->operand[2])];
@@ -30,8 +35,12 @@ static void bpermute(emu_wave *w, const emu_instruction *i, bool fetch_inactive)
   }
   emu_result(w, i, EMU_B32, r.lane);
 }
-static void ds_bpermute_b32(emu_wave *w, const emu_instruction *i) { bpermute(w, i, false); }
-static void ds_bpermute_fi_b32(emu_wave *w, const emu_instruction *i) { bpermute(w, i, true); }
+static void ds_bpermute_b32(emu_wave *w, const emu_instruction *i) {
+  bpermute(w, i, false);
+}
+static void ds_bpermute_fi_b32(emu_wave *w, const emu_instruction *i) {
+  bpermute(w, i, true);
+}
 
 /* Lane t sends its data to lane (address / 4); the highest sender wins; lanes nobody sent to get 0. */
 static void ds_permute_b32(emu_wave *w, const emu_instruction *i) {
@@ -45,8 +54,8 @@ static void ds_permute_b32(emu_wave *w, const emu_instruction *i) {
   emu_result(w, i, EMU_B32, r.lane);
 }
 
-/* The pattern is the encoding's 16-bit offset: bit 15 a quad permutation, 0xc… a rotation, else and/or/xor masks on the lane number
- * within 32 lanes. */
+/* The pattern is the encoding's 16-bit offset: bit 15 a quad permutation, 0xc… a rotation, else and/or/xor
+ * masks on the lane number within 32 lanes. */
 static int swizzle_lane(uint32_t pattern, int lane) {
   int group = lane & ~31, inner = lane & 31;
   if (pattern >> 14 == 3) {
@@ -55,7 +64,8 @@ static int swizzle_lane(uint32_t pattern, int lane) {
     return group | (inner & mask) | (moved & ~mask & 31);
   }
   if (pattern >> 15) return (lane & ~3) | (int)(pattern >> (2 * (lane & 3)) & 3);
-  int and_mask = (int)(pattern & 31), or_mask = (int)(pattern >> 5 & 31), xor_mask = (int)(pattern >> 10 & 31);
+  int and_mask = (int)(pattern & 31), or_mask = (int)(pattern >> 5 & 31),
+      xor_mask = (int)(pattern >> 10 & 31);
   return group | (((inner & and_mask) | or_mask) ^ xor_mask);
 }
 
@@ -74,7 +84,8 @@ static void ds_swizzle_b32(emu_wave *w, const emu_instruction *i) {
   emu_result(w, i, EMU_B32, r.lane);
 }
 
-/* v_permlane16/32_swap: the odd rows of the first register trade places with the even rows of the second; a row is 16 or 32 lanes. */
+/* v_permlane16/32_swap: the odd rows of the first register trade places with the even rows of the second; a
+ * row is 16 or 32 lanes. */
 static void swap_rows(emu_wave *w, const emu_instruction *i, int row_lanes) {
   uint32_t *first = w->v[emu_row_of(w, &i->operand[0])], *second = w->v[emu_row_of(w, &i->operand[1])];
   uint64_t exec = emu_exec(w);
@@ -86,15 +97,21 @@ static void swap_rows(emu_wave *w, const emu_instruction *i, int row_lanes) {
     if (exec >> lane & 1) second[lane] = a;
   }
 }
-static void v_permlane16_swap_b32(emu_wave *w, const emu_instruction *i) { swap_rows(w, i, 16); }
-static void v_permlane32_swap_b32(emu_wave *w, const emu_instruction *i) { swap_rows(w, i, 32); }
+static void v_permlane16_swap_b32(emu_wave *w, const emu_instruction *i) {
+  swap_rows(w, i, 16);
+}
+static void v_permlane32_swap_b32(emu_wave *w, const emu_instruction *i) {
+  swap_rows(w, i, 32);
+}
 
-/* v_permlane16: lane n of a row of 16 reads lane select[n]; x16 reads from the neighbouring row. op_sel[0] fetches from inactive lanes
- * too, op_sel[1] gives 0 where the source is inactive; else such lanes keep their value. */
+/* v_permlane16: lane n of a row of 16 reads lane select[n]; x16 reads from the neighbouring row. op_sel[0]
+ * fetches from inactive lanes too, op_sel[1] gives 0 where the source is inactive; else such lanes keep their
+ * value. */
 static void permute_rows(emu_wave *w, const emu_instruction *i, int row_flip) {
   emu_block x, r;
   const uint32_t *a = emu_source(w, i, 0, EMU_B32, &x).lo, *old = w->v[emu_row_of(w, &i->operand[0])];
-  uint64_t select = (uint64_t)emu_source_scalar(w, i, 2) << 32 | emu_source_scalar(w, i, 1), exec = emu_exec(w);
+  uint64_t select = (uint64_t)emu_source_scalar(w, i, 2) << 32 | emu_source_scalar(w, i, 1),
+           exec = emu_exec(w);
   bool fetch_inactive = i->op_sel & 1, zero = i->op_sel & 2;
   for (int lane = 0; lane < EMU_LANES; ++lane) {
     int from = ((lane & ~15) ^ row_flip) | (int)(select >> (4 * (lane & 15)) & 15);
@@ -103,8 +120,12 @@ static void permute_rows(emu_wave *w, const emu_instruction *i, int row_flip) {
   }
   emu_result(w, i, EMU_B32, r.lane);
 }
-static void v_permlane16_b32(emu_wave *w, const emu_instruction *i) { permute_rows(w, i, 0); }
-static void v_permlanex16_b32(emu_wave *w, const emu_instruction *i) { permute_rows(w, i, 16); }
+static void v_permlane16_b32(emu_wave *w, const emu_instruction *i) {
+  permute_rows(w, i, 0);
+}
+static void v_permlanex16_b32(emu_wave *w, const emu_instruction *i) {
+  permute_rows(w, i, 16);
+}
 
 /* The same with a select per lane. */
 static void permute_rows_variable(emu_wave *w, const emu_instruction *i, int row_flip) {
@@ -120,14 +141,19 @@ static void permute_rows_variable(emu_wave *w, const emu_instruction *i, int row
   }
   emu_result(w, i, EMU_B32, r.lane);
 }
-static void v_permlane16_var_b32(emu_wave *w, const emu_instruction *i) { permute_rows_variable(w, i, 0); }
-static void v_permlanex16_var_b32(emu_wave *w, const emu_instruction *i) { permute_rows_variable(w, i, 16); }
+static void v_permlane16_var_b32(emu_wave *w, const emu_instruction *i) {
+  permute_rows_variable(w, i, 0);
+}
+static void v_permlanex16_var_b32(emu_wave *w, const emu_instruction *i) {
+  permute_rows_variable(w, i, 16);
+}
 
 /* Swaps the halves of a wave64; a wave32 has nothing to swap. */
 static void v_permlane64_b32(emu_wave *w, const emu_instruction *i) {
   emu_block x, r;
   const uint32_t *a = emu_source(w, i, 0, EMU_B32, &x).lo;
-  for (int lane = 0; lane < EMU_LANES; ++lane) r.lane[lane] = a[w->lanes == 64 ? lane ^ 32 : lane];
+  for (int lane = 0; lane < EMU_LANES; ++lane)
+    r.lane[lane] = a[w->lanes == 64 ? lane ^ 32 : lane];
   emu_result(w, i, EMU_B32, r.lane);
 }
 

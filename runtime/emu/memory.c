@@ -77,9 +77,11 @@ static const char *kind_name(emu_range_kind kind) {
 
 static void name_range(const emu_range *r, char *out, size_t out_size) {
   if (r->kind == EMU_RANGE_DEVICE) {
-    snprintf(out, out_size, "allocation %" PRIu64 " (%" PRIu64 " bytes at 0x%" PRIx64 ")", r->serial, r->size, r->start);
+    snprintf(out, out_size, "allocation %" PRIu64 " (%" PRIu64 " bytes at 0x%" PRIx64 ")", r->serial, r->size,
+             r->start);
   } else {
-    snprintf(out, out_size, "the %s (%" PRIu64 " bytes at 0x%" PRIx64 ")", kind_name(r->kind), r->size, r->start);
+    snprintf(out, out_size, "the %s (%" PRIu64 " bytes at 0x%" PRIx64 ")", kind_name(r->kind), r->size,
+             r->start);
   }
 }
 
@@ -115,7 +117,8 @@ static const emu_range *find_range(const emu_launch *launch, uint64_t address, u
   return NULL;
 }
 
-uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes, bool write) {
+uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes,
+                    bool write) {
   emu_range *last = &w->state->last;
   if (!inside(last, address, bytes)) {
     const emu_launch *launch = w->group->launch;
@@ -123,14 +126,15 @@ uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
     if (!r) {
       char where[256];
       emu_memory_describe(launch->memory, address, where, sizeof where);
-      emu_fault(w, i, lane, "%s of %u bytes at 0x%" PRIx64 " is out of bounds: %s", write ? "write" : "read", bytes, address,
-                where);
+      emu_fault(w, i, lane, "%s of %u bytes at 0x%" PRIx64 " is out of bounds: %s", write ? "write" : "read",
+                bytes, address, where);
       return NULL;
     }
     *last = *r;
   }
   if (write && last->kind != EMU_RANGE_DEVICE) {
-    emu_fault(w, i, lane, "write of %u bytes at 0x%" PRIx64 " into the %s", bytes, address, kind_name(last->kind));
+    emu_fault(w, i, lane, "write of %u bytes at 0x%" PRIx64 " into the %s", bytes, address,
+              kind_name(last->kind));
     return NULL;
   }
   return (uint8_t *)(uintptr_t)address;
@@ -139,8 +143,8 @@ uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
 uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes) {
   const emu_group *group = w->group;
   if (offset > group->lds_bytes || group->lds_bytes - offset < bytes) {
-    emu_fault(w, i, lane, "LDS access of %u bytes at offset %u is out of bounds: the workgroup has %u bytes", bytes, offset,
-              group->lds_bytes);
+    emu_fault(w, i, lane, "LDS access of %u bytes at offset %u is out of bounds: the workgroup has %u bytes",
+              bytes, offset, group->lds_bytes);
     return NULL;
   }
   return group->lds + offset;
@@ -149,7 +153,8 @@ uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offse
 uint8_t *emu_scratch(emu_wave *w, const emu_instruction *i, int lane, uint64_t offset, uint32_t bytes) {
   const emu_state *state = w->state;
   if (offset > state->scratch_bytes || state->scratch_bytes - offset < bytes) {
-    emu_fault(w, i, lane, "scratch access of %u bytes at offset %" PRIu64 " is out of bounds: a lane has %u bytes", bytes,
+    emu_fault(w, i, lane,
+              "scratch access of %u bytes at offset %" PRIu64 " is out of bounds: a lane has %u bytes", bytes,
               offset, state->scratch_bytes);
     return NULL;
   }

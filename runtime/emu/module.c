@@ -1,4 +1,5 @@
-/* Loads an AMD code object into host memory: segments at their virtual offsets, relative relocations applied, all code decoded. */
+/* Loads an AMD code object into host memory: segments at their virtual offsets, relative relocations applied,
+ * all code decoded. */
 #include "../elf64.h"
 #include "execute.h"
 #include <elf.h>
@@ -66,7 +67,8 @@ static void relocate(emu_module *m, const elf64 *e) {
       memcpy(&r, e->bytes + section.offset + at, sizeof r);
       uint32_t type = (uint32_t)(r.r_info & UINT32_MAX);
       if (r.r_offset > m->image_size || m->image_size - r.r_offset < 8) continue;
-      /* Symbols of a code object that is loaded alone resolve within it; only the relative form occurs then. */
+      /* Symbols of a code object that is loaded alone resolve within it; only the relative form occurs then.
+       */
       if (type != RELOCATION_RELATIVE64) continue;
       uint64_t value = base + (uint64_t)r.r_addend;
       memcpy(m->image + r.r_offset, &value, sizeof value);
@@ -74,7 +76,8 @@ static void relocate(emu_module *m, const elf64 *e) {
   }
 }
 
-hd_status emu_module_load(const emu_target *target, const void *bytes, size_t size, emu_module *out_module, diags *list) {
+hd_status emu_module_load(const emu_target *target, const void *bytes, size_t size, emu_module *out_module,
+                          diags *list) {
   emu_module m;
   elf64 e;
   memset(&m, 0, sizeof m);
@@ -121,9 +124,11 @@ static uint32_t word_at(const uint8_t *p, size_t offset) {
 }
 
 /* Layout: LLVM's AMDGPU user guide, "Kernel Descriptor". */
-hd_status emu_module_descriptor(const emu_module *m, const codeobject_kernel *k, emu_descriptor *out, diags *list) {
+hd_status emu_module_descriptor(const emu_module *m, const codeobject_kernel *k, emu_descriptor *out,
+                                diags *list) {
   uint64_t at = k->descriptor_address;
-  if (at > m->image_size || m->image_size - at < DESCRIPTOR_BYTES) return refuse(list, "a kernel descriptor lies outside the image");
+  if (at > m->image_size || m->image_size - at < DESCRIPTOR_BYTES)
+    return refuse(list, "a kernel descriptor lies outside the image");
   const uint8_t *d = m->image + at;
   int64_t entry_offset;
   memcpy(&entry_offset, d + 16, sizeof entry_offset);

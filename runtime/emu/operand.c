@@ -1,5 +1,5 @@
-/* Operand access: constants, scalars, DPP, SDWA, op_sel, neg and abs on the way in; clamp, output modifier, destination
- * select and lane masks on the way out. */
+/* Operand access: constants, scalars, DPP, SDWA, op_sel, neg and abs on the way in; clamp, output modifier,
+ * destination select and lane masks on the way out. */
 #include "execute.h"
 #include "formats.h"
 #include <math.h>
@@ -10,14 +10,19 @@ static bool two_words(emu_type type) {
   return type == EMU_B64 || type == EMU_F64 || type == EMU_PK_B32 || type == EMU_PK_F32;
 }
 
-static bool is_half(emu_type type) { return type == EMU_B16 || type == EMU_F16 || type == EMU_BF16; }
+static bool is_half(emu_type type) {
+  return type == EMU_B16 || type == EMU_F16 || type == EMU_BF16;
+}
 
 static bool is_packed_half(emu_type type) {
   return type == EMU_PK_B16 || type == EMU_PK_F16 || type == EMU_PK_BF16;
 }
 
-/* 1/(2*pi) is the one inline float that is not exact: each width has its own rounding (ISA documents, "inline constants"). */
-static bool is_inverse_two_pi(double value) { return value > 0.159154 && value < 0.159156; }
+/* 1/(2*pi) is the one inline float that is not exact: each width has its own rounding (ISA documents, "inline
+ * constants"). */
+static bool is_inverse_two_pi(double value) {
+  return value > 0.159154 && value < 0.159156;
+}
 
 static uint32_t half_bits(double value) {
   if (is_inverse_two_pi(value)) return 0x3118;
@@ -82,14 +87,16 @@ uint32_t emu_scalar32(emu_wave *w, const emu_operand *o) {
   default:
     /* A 64-bit aperture read as 32 bits gives its high half: that is what flat pointers are built from. */
     return o->kind == EMU_SHARED_BASE || o->kind == EMU_PRIVATE_BASE ? (uint32_t)(special(w, o) >> 32)
-                                                                      : (uint32_t)special(w, o);
+                                                                     : (uint32_t)special(w, o);
   }
 }
 
 uint64_t emu_scalar64(emu_wave *w, const emu_operand *o) {
   switch (o->kind) {
   case EMU_SCALAR:
-    return o->index == EMU_S_NULL ? 0 : o->count == 1 && o->index >= EMU_S_SCC ? w->s[o->index] : emu_pair(w, o->index);
+    return o->index == EMU_S_NULL                   ? 0
+           : o->count == 1 && o->index >= EMU_S_SCC ? w->s[o->index]
+                                                    : emu_pair(w, o->index);
   case EMU_VECTOR: {
     uint32_t row = emu_row_of(w, o);
     int lane = first_lane(w);
@@ -184,13 +191,15 @@ static void dpp_apply(const emu_wave *w, const emu_instruction *i, const uint32_
   }
 }
 
-/* Lanes that a DPP instruction may write: row and bank masks, and lanes whose source was out of reach unless bound_ctrl reads 0. */
+/* Lanes that a DPP instruction may write: row and bank masks, and lanes whose source was out of reach unless
+ * bound_ctrl reads 0. */
 static uint64_t dpp_write_mask(const emu_wave *w, const emu_instruction *i) {
   uint64_t mask = 0;
   for (int lane = 0; lane < w->lanes; ++lane) {
-    bool enabled = i->dpp == EMU_DPP_8 || ((i->row_mask >> (lane / ROW_LANES) & 1) &&
-                                           (i->bank_mask >> (lane % ROW_LANES / 4) & 1));
-    if (enabled && (i->bound_control || dpp_readable(w, i, dpp_lane(i, lane, w->lanes)))) mask |= UINT64_C(1) << lane;
+    bool enabled = i->dpp == EMU_DPP_8 ||
+                   ((i->row_mask >> (lane / ROW_LANES) & 1) && (i->bank_mask >> (lane % ROW_LANES / 4) & 1));
+    if (enabled && (i->bound_control || dpp_readable(w, i, dpp_lane(i, lane, w->lanes))))
+      mask |= UINT64_C(1) << lane;
   }
   return mask;
 }
@@ -217,10 +226,13 @@ static uint32_t packed_half(uint32_t value, bool low_from_high, bool high_from_h
   return high | low;
 }
 
-static void copy_row(uint32_t *to, const uint32_t *from) { memcpy(to, from, sizeof(uint32_t) * EMU_LANES); }
+static void copy_row(uint32_t *to, const uint32_t *from) {
+  memcpy(to, from, sizeof(uint32_t) * EMU_LANES);
+}
 
 static void fill_row(uint32_t *to, uint32_t value) {
-  for (int lane = 0; lane < EMU_LANES; ++lane) to[lane] = value;
+  for (int lane = 0; lane < EMU_LANES; ++lane)
+    to[lane] = value;
 }
 
 /* The operand's words before modifiers; constants and scalars are spread over the lanes. */
@@ -264,17 +276,20 @@ static uint32_t sign_bit(emu_type type) {
   return type == EMU_F16 || type == EMU_BF16 ? 0x8000u : 0;
 }
 
-static void modify_packed_half(const emu_instruction *i, int k, emu_type type, const uint32_t *from, uint32_t *to) {
+static void modify_packed_half(const emu_instruction *i, int k, emu_type type, const uint32_t *from,
+                               uint32_t *to) {
   bool low = i->op_sel >> k & 1, high = i->op_sel_hi >> k & 1;
   uint32_t flip = 0;
   if (type != EMU_PK_B16) {
     if (i->neg_lo >> k & 1) flip |= 0x8000u;
     if (i->neg_hi >> k & 1) flip |= 0x80000000u;
   }
-  for (int lane = 0; lane < EMU_LANES; ++lane) to[lane] = packed_half(from[lane], low, high) ^ flip;
+  for (int lane = 0; lane < EMU_LANES; ++lane)
+    to[lane] = packed_half(from[lane], low, high) ^ flip;
 }
 
-emu_lanes emu_source64(emu_wave *w, const emu_instruction *i, int k, emu_type type, emu_block *lo, emu_block *hi) {
+emu_lanes emu_source64(emu_wave *w, const emu_instruction *i, int k, emu_type type, emu_block *lo,
+                       emu_block *hi) {
   const emu_operand *o = &i->operand[i->source0 + k];
   emu_lanes words = raw_words(w, o, type, lo, hi);
   bool constant = o->kind == EMU_INTEGER || o->kind == EMU_FLOAT || o->kind == EMU_LITERAL;
@@ -294,10 +309,12 @@ emu_lanes emu_source64(emu_wave *w, const emu_instruction *i, int k, emu_type ty
   } else if (is_half(type)) {
     bool high = o->high || (!o->half && !constant && (i->op_sel >> k & 1));
     unsigned shift = high ? 16 : 0;
-    for (int lane = 0; lane < EMU_LANES; ++lane) lo->lane[lane] = words.lo[lane] >> shift & 0xffff;
+    for (int lane = 0; lane < EMU_LANES; ++lane)
+      lo->lane[lane] = words.lo[lane] >> shift & 0xffff;
     words.lo = lo->lane;
   } else if (is_packed_half(type)) {
-    bool plain = !(i->op_sel >> k & 1) && (i->op_sel_hi >> k & 1) && !(i->neg_lo >> k & 1) && !(i->neg_hi >> k & 1);
+    bool plain =
+        !(i->op_sel >> k & 1) && (i->op_sel_hi >> k & 1) && !(i->neg_lo >> k & 1) && !(i->neg_hi >> k & 1);
     if (!plain) {
       modify_packed_half(i, k, type, words.lo, lo->lane);
       words.lo = lo->lane;
@@ -306,7 +323,8 @@ emu_lanes emu_source64(emu_wave *w, const emu_instruction *i, int k, emu_type ty
   } else if (type == EMU_PK_F32 || type == EMU_PK_B32) {
     const uint32_t *first = i->op_sel >> k & 1 ? words.hi : words.lo;
     const uint32_t *second = i->op_sel_hi >> k & 1 ? words.hi : words.lo;
-    bool negate_first = type == EMU_PK_F32 && (i->neg_lo >> k & 1), negate_second = type == EMU_PK_F32 && (i->neg_hi >> k & 1);
+    bool negate_first = type == EMU_PK_F32 && (i->neg_lo >> k & 1),
+         negate_second = type == EMU_PK_F32 && (i->neg_hi >> k & 1);
     if (negate_first || negate_second) {
       /* Built aside: `first` and `second` may lie in either block. */
       emu_block a, b;
@@ -327,7 +345,8 @@ emu_lanes emu_source64(emu_wave *w, const emu_instruction *i, int k, emu_type ty
     uint32_t keep = o->absolute ? ~sign : ~0u, flip = o->negate ? sign : 0;
     const uint32_t *from = words.hi ? words.hi : words.lo;
     uint32_t *to = words.hi ? hi->lane : lo->lane;
-    for (int lane = 0; lane < EMU_LANES; ++lane) to[lane] = (from[lane] & keep) ^ flip;
+    for (int lane = 0; lane < EMU_LANES; ++lane)
+      to[lane] = (from[lane] & keep) ^ flip;
     if (words.hi) {
       words.hi = to;
     } else {
@@ -349,7 +368,8 @@ emu_lanes emu_previous64(emu_wave *w, const emu_instruction *i, emu_type type, e
   emu_lanes words = raw_words(w, &i->operand[0], type, lo, hi);
   if (is_half(type)) {
     unsigned shift = destination_high(i) ? 16 : 0;
-    for (int lane = 0; lane < EMU_LANES; ++lane) lo->lane[lane] = words.lo[lane] >> shift & 0xffff;
+    for (int lane = 0; lane < EMU_LANES; ++lane)
+      lo->lane[lane] = words.lo[lane] >> shift & 0xffff;
     words.lo = lo->lane;
   }
   return words;
@@ -402,7 +422,8 @@ static uint32_t finish_half(const emu_instruction *i, emu_type type, uint32_t bi
 }
 
 /* Output modifier and clamp; returns the words to store. */
-static emu_lanes finish_float(emu_wave *w, const emu_instruction *i, emu_type type, emu_lanes in, emu_block *lo, emu_block *hi) {
+static emu_lanes finish_float(emu_wave *w, const emu_instruction *i, emu_type type, emu_lanes in,
+                              emu_block *lo, emu_block *hi) {
   bool nan_to_zero = w->target->generation >= 12 || (w->mode >> 8 & 1);
   float scale = scale_of(i->output_modifier);
   emu_lanes out = {lo->lane, in.hi ? hi->lane : NULL};
@@ -429,7 +450,8 @@ static emu_lanes finish_float(emu_wave *w, const emu_instruction *i, emu_type ty
     }
     case EMU_PK_F16:
     case EMU_PK_BF16:
-      lo->lane[lane] = finish_half(i, type, a & 0xffff, nan_to_zero) | finish_half(i, type, a >> 16, nan_to_zero) << 16;
+      lo->lane[lane] =
+          finish_half(i, type, a & 0xffff, nan_to_zero) | finish_half(i, type, a >> 16, nan_to_zero) << 16;
       break;
     default:
       lo->lane[lane] = finish_half(i, type, a & 0xffff, nan_to_zero);
@@ -445,7 +467,8 @@ static bool is_float(emu_type type) {
 }
 
 /* SDWA destination: the result goes to one byte or word, the rest is cleared, sign-filled or kept. */
-static void sdwa_destination(const emu_instruction *i, const uint32_t *old, const uint32_t *value, uint32_t *out) {
+static void sdwa_destination(const emu_instruction *i, const uint32_t *old, const uint32_t *value,
+                             uint32_t *out) {
   int select = i->destination_select;
   unsigned shift = 0, bits = 16;
   if (select >= EMU_BYTE_0 && select <= EMU_BYTE_3) {
@@ -467,11 +490,13 @@ static void sdwa_destination(const emu_instruction *i, const uint32_t *old, cons
   }
 }
 
-void emu_result64(emu_wave *w, const emu_instruction *i, emu_type type, const uint32_t *lo, const uint32_t *hi) {
+void emu_result64(emu_wave *w, const emu_instruction *i, emu_type type, const uint32_t *lo,
+                  const uint32_t *hi) {
   emu_block finished_lo, finished_hi, placed;
   const emu_operand *o = &i->operand[0];
   emu_lanes words = {lo, two_words(type) ? hi : NULL};
-  if ((i->clamp || i->output_modifier) && is_float(type)) words = finish_float(w, i, type, words, &finished_lo, &finished_hi);
+  if ((i->clamp || i->output_modifier) && is_float(type))
+    words = finish_float(w, i, type, words, &finished_lo, &finished_hi);
 
   if (o->kind == EMU_SCALAR) { /* a few VOP3 forms write scalars: v_readlane_b32 and its like */
     emu_set_scalar32(w, o, words.lo[first_lane(w)]);
@@ -488,12 +513,14 @@ void emu_result64(emu_wave *w, const emu_instruction *i, emu_type type, const ui
     const uint32_t *old = w->v[row];
     bool keeps = w->target->generation >= 10 || (i->row->flags & EMU_KEEPS_HIGH);
     if (destination_high(i)) {
-      for (int lane = 0; lane < EMU_LANES; ++lane) placed.lane[lane] = (old[lane] & 0xffff) | words.lo[lane] << 16;
+      for (int lane = 0; lane < EMU_LANES; ++lane)
+        placed.lane[lane] = (old[lane] & 0xffff) | words.lo[lane] << 16;
     } else if (keeps) {
       for (int lane = 0; lane < EMU_LANES; ++lane)
         placed.lane[lane] = (old[lane] & 0xffff0000u) | (words.lo[lane] & 0xffff);
     } else {
-      for (int lane = 0; lane < EMU_LANES; ++lane) placed.lane[lane] = words.lo[lane] & 0xffff;
+      for (int lane = 0; lane < EMU_LANES; ++lane)
+        placed.lane[lane] = words.lo[lane] & 0xffff;
     }
     words.lo = placed.lane;
   }

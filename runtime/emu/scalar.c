@@ -1,5 +1,5 @@
-/* Scalar arithmetic: SOP1, SOP2, SOPC and the SOPK forms without control flow. In the lists `a` and `b` are the sources, `r` the
- * result, `scc` the condition bit before and the last column the condition bit after. */
+/* Scalar arithmetic: SOP1, SOP2, SOPC and the SOPK forms without control flow. In the lists `a` and `b` are
+ * the sources, `r` the result, `scc` the condition bit before and the last column the condition bit after. */
 #include "execute.h"
 #include "formats.h"
 #include <math.h>
@@ -32,7 +32,8 @@ static int64_t extract_signed(int64_t a, uint32_t b, uint32_t bits) {
 
 static uint32_t reverse32(uint32_t a) {
   uint32_t r = 0;
-  for (int n = 0; n < 32; ++n) r |= (a >> n & 1u) << (31 - n);
+  for (int n = 0; n < 32; ++n)
+    r |= (a >> n & 1u) << (31 - n);
   return r;
 }
 
@@ -40,15 +41,29 @@ static uint64_t reverse64(uint64_t a) {
   return (uint64_t)reverse32((uint32_t)a) << 32 | reverse32((uint32_t)(a >> 32));
 }
 
-static uint32_t count32(uint32_t a) { return (uint32_t)__builtin_popcount(a); }
-static uint32_t count64(uint64_t a) { return (uint32_t)__builtin_popcountll(a); }
+static uint32_t count32(uint32_t a) {
+  return (uint32_t)__builtin_popcount(a);
+}
+static uint32_t count64(uint64_t a) {
+  return (uint32_t)__builtin_popcountll(a);
+}
 /* Position of the first one from below or above; all ones when there is none. */
-static uint32_t first_low(uint64_t a) { return a ? (uint32_t)__builtin_ctzll(a) : UINT32_MAX; }
-static uint32_t first_high32(uint32_t a) { return a ? (uint32_t)__builtin_clz(a) : UINT32_MAX; }
-static uint32_t first_high64(uint64_t a) { return a ? (uint32_t)__builtin_clzll(a) : UINT32_MAX; }
+static uint32_t first_low(uint64_t a) {
+  return a ? (uint32_t)__builtin_ctzll(a) : UINT32_MAX;
+}
+static uint32_t first_high32(uint32_t a) {
+  return a ? (uint32_t)__builtin_clz(a) : UINT32_MAX;
+}
+static uint32_t first_high64(uint64_t a) {
+  return a ? (uint32_t)__builtin_clzll(a) : UINT32_MAX;
+}
 /* First bit from above that differs from the sign. */
-static uint32_t first_unlike_sign32(uint32_t a) { return first_high32(a & 0x80000000u ? ~a : a); }
-static uint32_t first_unlike_sign64(uint64_t a) { return first_high64(a >> 63 ? ~a : a); }
+static uint32_t first_unlike_sign32(uint32_t a) {
+  return first_high32(a & 0x80000000u ? ~a : a);
+}
+static uint32_t first_unlike_sign64(uint64_t a) {
+  return first_high64(a >> 63 ? ~a : a);
+}
 
 /* Whole-quad mode: a set bit sets all four of its quad. */
 static uint64_t whole_quads(uint64_t a) {
@@ -70,19 +85,37 @@ static uint64_t replicate_bits(uint32_t a) {
   return r;
 }
 
-static uint32_t f(float x) { return emu_bits(x); }
-static float g(uint32_t x) { return emu_float(x); }
-static float h(uint32_t x) { return emu_decode(EMU_FORMAT_F16, x & 0xffff); }
-static uint32_t to_half(float x) { return emu_encode(EMU_FORMAT_F16, (double)x, EMU_ROUND_NEAREST_EVEN, false); }
+static uint32_t f(float x) {
+  return emu_bits(x);
+}
+static float g(uint32_t x) {
+  return emu_float(x);
+}
+static float h(uint32_t x) {
+  return emu_decode(EMU_FORMAT_F16, x & 0xffff);
+}
+static uint32_t to_half(float x) {
+  return emu_encode(EMU_FORMAT_F16, (double)x, EMU_ROUND_NEAREST_EVEN, false);
+}
 static int32_t to_int(float x) {
   return x != x ? 0 : x >= 2147483648.0f ? INT32_MAX : x <= -2147483648.0f ? INT32_MIN : (int32_t)x;
 }
-static uint32_t to_unsigned(float x) { return x != x || x <= 0 ? 0 : x >= 4294967296.0f ? UINT32_MAX : (uint32_t)x; }
+static uint32_t to_unsigned(float x) {
+  return x != x || x <= 0 ? 0 : x >= 4294967296.0f ? UINT32_MAX : (uint32_t)x;
+}
 /* IEEE 754-2019 minimumNumber and minimum: a NaN loses, or wins. */
-static float minimum_number(float x, float y) { return x != x ? y : y != y ? x : x < y || (x == y && signbit(x)) ? x : y; }
-static float maximum_number(float x, float y) { return x != x ? y : y != y ? x : x > y || (x == y && !signbit(x)) ? x : y; }
-static float minimum(float x, float y) { return x != x || y != y ? x + y : minimum_number(x, y); }
-static float maximum(float x, float y) { return x != x || y != y ? x + y : maximum_number(x, y); }
+static float minimum_number(float x, float y) {
+  return x != x ? y : y != y ? x : x < y || (x == y && signbit(x)) ? x : y;
+}
+static float maximum_number(float x, float y) {
+  return x != x ? y : y != y ? x : x > y || (x == y && !signbit(x)) ? x : y;
+}
+static float minimum(float x, float y) {
+  return x != x || y != y ? x + y : minimum_number(x, y);
+}
+static float maximum(float x, float y) {
+  return x != x || y != y ? x + y : maximum_number(x, y);
+}
 
 #define SCALAR2_32(X)                                                                                        \
   X(s_add_u32, a + b, r < a)                                                                                 \
@@ -108,7 +141,7 @@ static float maximum(float x, float y) { return x != x || y != y ? x + y : maxim
   X(s_lshr_b32, a >> (b & 31), r != 0)                                                                       \
   X(s_ashr_i32, (uint32_t)((int32_t)a >> (b & 31)), r != 0)                                                  \
   X(s_bfm_b32, rotate_mask32(a, b), scc)                                                                     \
-  X(s_mul_i32, a * b, scc)                                                                                   \
+  X(s_mul_i32, a *b, scc)                                                                                    \
   X(s_mul_hi_u32, (uint32_t)((uint64_t)a * b >> 32), scc)                                                    \
   X(s_mul_hi_i32, (uint32_t)((int64_t)(int32_t)a * (int32_t)b >> 32), scc)                                   \
   X(s_bfe_u32, (uint32_t)extract_unsigned(a, b, 32), r != 0)                                                 \
@@ -136,15 +169,17 @@ static float maximum(float x, float y) { return x != x || y != y ? x + y : maxim
   X(s_max_num_f16, to_half(maximum_number(h(a), h(b))), scc)                                                 \
   X(s_minimum_f16, to_half(minimum(h(a), h(b))), scc)                                                        \
   X(s_maximum_f16, to_half(maximum(h(a), h(b))), scc)                                                        \
-  X(s_cvt_pk_rtz_f16_f32, emu_encode(EMU_FORMAT_F16, (double)g(a), EMU_ROUND_ZERO, false) |                  \
-                              emu_encode(EMU_FORMAT_F16, (double)g(b), EMU_ROUND_ZERO, false) << 16, scc)
+  X(s_cvt_pk_rtz_f16_f32,                                                                                    \
+    emu_encode(EMU_FORMAT_F16, (double)g(a), EMU_ROUND_ZERO, false) |                                        \
+        emu_encode(EMU_FORMAT_F16, (double)g(b), EMU_ROUND_ZERO, false) << 16,                               \
+    scc)
 
 #define X(name, result, condition)                                                                           \
   static void name(emu_wave *w, const emu_instruction *i) {                                                  \
     uint32_t a = emu_source_scalar(w, i, 0), b = emu_source_scalar(w, i, 1), scc = SCC, r = result;          \
     (void)scc;                                                                                               \
     emu_set_scalar32(w, &i->operand[0], r);                                                                  \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 SCALAR2_32(X)
 #undef X
@@ -170,7 +205,7 @@ SCALAR2_32(X)
     uint64_t a = emu_scalar64(w, &i->operand[1]), b = emu_scalar64(w, &i->operand[2]), r = result;           \
     (void)scc;                                                                                               \
     emu_set_scalar64(w, &i->operand[0], r);                                                                  \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 SCALAR2_64(X)
 #undef X
@@ -188,7 +223,7 @@ SCALAR2_64(X)
     uint32_t n = emu_source_scalar(w, i, 1);                                                                 \
     uint64_t r = result;                                                                                     \
     emu_set_scalar64(w, &i->operand[0], r);                                                                  \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 SCALAR_SHIFT_64(X)
 #undef X
@@ -233,7 +268,7 @@ static void s_bfm_b64(emu_wave *w, const emu_instruction *i) {
     uint32_t a = emu_source_scalar(w, i, 0), scc = SCC, r = result;                                          \
     (void)scc;                                                                                               \
     emu_set_scalar32(w, &i->operand[0], r);                                                                  \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 SCALAR1_32(X)
 #undef X
@@ -251,7 +286,7 @@ SCALAR1_32(X)
     uint64_t a = emu_scalar64(w, &i->operand[1]), r = result;                                                \
     (void)scc;                                                                                               \
     emu_set_scalar64(w, &i->operand[0], r);                                                                  \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 SCALAR1_64(X)
 #undef X
@@ -271,7 +306,7 @@ SCALAR1_64(X)
     uint32_t scc = SCC, r = result;                                                                          \
     (void)scc;                                                                                               \
     emu_set_scalar32(w, &i->operand[0], r);                                                                  \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 SCALAR1_32_64(X)
 #undef X
@@ -298,19 +333,29 @@ static void set_bit(emu_wave *w, const emu_instruction *i, bool wide, bool value
     emu_set_scalar32(w, &i->operand[0], (uint32_t)result);
   }
 }
-static void s_bitset0_b32(emu_wave *w, const emu_instruction *i) { set_bit(w, i, false, false); }
-static void s_bitset1_b32(emu_wave *w, const emu_instruction *i) { set_bit(w, i, false, true); }
-static void s_bitset0_b64(emu_wave *w, const emu_instruction *i) { set_bit(w, i, true, false); }
-static void s_bitset1_b64(emu_wave *w, const emu_instruction *i) { set_bit(w, i, true, true); }
+static void s_bitset0_b32(emu_wave *w, const emu_instruction *i) {
+  set_bit(w, i, false, false);
+}
+static void s_bitset1_b32(emu_wave *w, const emu_instruction *i) {
+  set_bit(w, i, false, true);
+}
+static void s_bitset0_b64(emu_wave *w, const emu_instruction *i) {
+  set_bit(w, i, true, false);
+}
+static void s_bitset1_b64(emu_wave *w, const emu_instruction *i) {
+  set_bit(w, i, true, true);
+}
 
 /* Multiply-adds with an inline literal or the destination as addend. */
 static void s_fmac_f32(emu_wave *w, const emu_instruction *i) {
-  float r = fmaf(g(emu_source_scalar(w, i, 0)), g(emu_source_scalar(w, i, 1)), g(emu_scalar32(w, &i->operand[0])));
+  float r =
+      fmaf(g(emu_source_scalar(w, i, 0)), g(emu_source_scalar(w, i, 1)), g(emu_scalar32(w, &i->operand[0])));
   emu_set_scalar32(w, &i->operand[0], f(r));
 }
 static void s_fmac_f16(emu_wave *w, const emu_instruction *i) {
   double product = (double)h(emu_source_scalar(w, i, 0)) * (double)h(emu_source_scalar(w, i, 1));
-  double r = product + (double)h(emu_scalar32(w, &i->operand[0])); /* exact in f64: 22 + 11 bits, exponents within 80 */
+  double r = product +
+             (double)h(emu_scalar32(w, &i->operand[0])); /* exact in f64: 22 + 11 bits, exponents within 80 */
   emu_set_scalar32(w, &i->operand[0], emu_encode(EMU_FORMAT_F16, r, EMU_ROUND_NEAREST_EVEN, false));
 }
 static void s_fmaak_f32(emu_wave *w, const emu_instruction *i) {
@@ -318,7 +363,9 @@ static void s_fmaak_f32(emu_wave *w, const emu_instruction *i) {
   emu_set_scalar32(w, &i->operand[0], f(r));
 }
 static void s_fmamk_f32(emu_wave *w, const emu_instruction *i) {
-  s_fmaak_f32(w, i); /* operands come as a, constant, addend: the product's factors are the first two in text as well */
+  s_fmaak_f32(
+      w,
+      i); /* operands come as a, constant, addend: the product's factors are the first two in text as well */
 }
 
 /* ---- EXEC := f(source, EXEC), destination := old EXEC ---- */
@@ -329,7 +376,7 @@ static void s_fmamk_f32(emu_wave *w, const emu_instruction *i) {
   X(s_xor_saveexec, a ^ exec)                                                                                \
   X(s_andn2_saveexec, a & ~exec)                                                                             \
   X(s_orn2_saveexec, a | ~exec)                                                                              \
-  X(s_andn1_saveexec, ~a & exec)                                                                             \
+  X(s_andn1_saveexec, ~a &exec)                                                                              \
   X(s_orn1_saveexec, ~a | exec)                                                                              \
   X(s_nand_saveexec, ~(a & exec))                                                                            \
   X(s_nor_saveexec, ~(a | exec))                                                                             \
@@ -409,7 +456,7 @@ WRITE_EXEC(X)
 #define X(name, condition)                                                                                   \
   static void name(emu_wave *w, const emu_instruction *i) {                                                  \
     uint32_t a = emu_scalar32(w, &i->operand[0]), b = emu_scalar32(w, &i->operand[1]);                       \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 COMPARE_32(X)
 COMPARE_FLOAT(X, f32, g)
@@ -424,14 +471,16 @@ COMPARE_FLOAT(X, f16, h)
 #define X(name, condition)                                                                                   \
   static void name(emu_wave *w, const emu_instruction *i) {                                                  \
     uint64_t a = emu_scalar64(w, &i->operand[0]), b = emu_scalar64(w, &i->operand[1]);                       \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 COMPARE_64(X)
 #undef X
 
 /* ---- SOPK: a 16-bit constant in the encoding ---- */
 
-static int32_t constant16(const emu_instruction *i) { return (int16_t)i->immediate; }
+static int32_t constant16(const emu_instruction *i) {
+  return (int16_t)i->immediate;
+}
 
 #define COMPARE_CONSTANT(X)                                                                                  \
   X(s_cmpk_eq_i32, (int32_t)a == constant16(i))                                                              \
@@ -449,7 +498,7 @@ static int32_t constant16(const emu_instruction *i) { return (int16_t)i->immedia
 #define X(name, condition)                                                                                   \
   static void name(emu_wave *w, const emu_instruction *i) {                                                  \
     uint32_t a = emu_scalar32(w, &i->operand[0]);                                                            \
-    SCC = (condition) ? 1u : 0u;                                                                               \
+    SCC = (condition) ? 1u : 0u;                                                                             \
   }
 COMPARE_CONSTANT(X)
 #undef X
@@ -475,10 +524,10 @@ static void s_mulk_i32(emu_wave *w, const emu_instruction *i) {
 const emu_row emu_scalar_rows[] = {
     SCALAR2_32(X) SCALAR2_64(X) SCALAR_SHIFT_64(X) SCALAR1_32(X) SCALAR1_64(X) SCALAR1_32_64(X) /* */
     SAVE_EXEC(X64_32) WRITE_EXEC(X64_32) COMPARE_32(XC) COMPARE_64(XC) COMPARE_CONSTANT(XC)     /* */
-    COMPARE_FLOAT(XC, f32, g) COMPARE_FLOAT(XC, f16, h) /* */
-    X(s_bfm_b64, ) X(s_bitreplicate_b64_b32, ) X(s_cmov_b32, ) X(s_cmov_b64, ) X(s_bitset0_b32, ) X(s_bitset1_b32, )
-    X(s_bitset0_b64, ) X(s_bitset1_b64, ) X(s_fmac_f32, ) X(s_fmac_f16, ) X(s_fmaak_f32, ) X(s_fmamk_f32, ) X(s_movk_i32, )
-    X(s_cmovk_i32, ) X(s_addk_i32, ) X(s_mulk_i32, )
+    COMPARE_FLOAT(XC, f32, g) COMPARE_FLOAT(XC, f16, h)                                         /* */
+    X(s_bfm_b64, ) X(s_bitreplicate_b64_b32, ) X(s_cmov_b32, ) X(s_cmov_b64, ) X(s_bitset0_b32, )
+        X(s_bitset1_b32, ) X(s_bitset0_b64, ) X(s_bitset1_b64, ) X(s_fmac_f32, ) X(s_fmac_f16, )
+            X(s_fmaak_f32, ) X(s_fmamk_f32, ) X(s_movk_i32, ) X(s_cmovk_i32, ) X(s_addk_i32, ) X(s_mulk_i32, )
     /* The same instructions under gfx11's and gfx12's names. */
     {"s_add_co_u32", s_add_u32, 1, 0},
     {"s_sub_co_u32", s_sub_u32, 1, 0},
