@@ -7,12 +7,12 @@
 enum { READ_THREADS = 512, READ_IN_FLIGHT = 8 };
 
 /* Bytes of one side: `dim` elements and their scales. */
-static void add_side(const contract *c, dtype d, int dim, int group, read_bytes *bytes) {
+static void add_side(const contract *c, dtype d, int width, int group, read_bytes *bytes) {
   int scale = dtype_bytes(c->scale.dtype);
-  bytes->token_head += (int64_t)dim * dtype_bytes(d);
+  bytes->token_head += (int64_t)width * dtype_bytes(d);
   if (c->scale.granularity == SCALE_TOKEN) bytes->token += scale;
   if (c->scale.granularity == SCALE_TOKEN_HEAD) bytes->token_head += scale;
-  if (c->scale.granularity == SCALE_GROUP && group > 0) bytes->token_head += (int64_t)(dim / group) * scale;
+  if (c->scale.granularity == SCALE_GROUP && group > 0) bytes->token_head += (int64_t)(width / group) * scale;
 }
 
 read_bytes read_bytes_of(const contract *c) {
@@ -27,7 +27,7 @@ typedef struct read_fences {
   const target *target;
   const descriptor *descriptor;
   const template_source *templates;
-  diags *diags;
+  diags *errors;
 } read_fences;
 
 static void write_solved(const contract *c, text *out) {
@@ -49,7 +49,7 @@ static bool fill(void *user, const char *name, text *out) {
     write_int(out, "WAVE", f->target->wave);
     text_add(out, "\n");
   } else if (strcmp(name, "prelude") == 0) {
-    return template_copy(f->templates, f->target->prelude, out, f->diags) == HD_OK;
+    return template_copy(f->templates, f->target->prelude, out, f->errors) == HD_OK;
   } else if (strcmp(name, "solved") == 0) {
     write_solved(f->contract, out);
   } else if (strcmp(name, "arguments read") == 0) {
@@ -61,7 +61,7 @@ static bool fill(void *user, const char *name, text *out) {
 }
 
 hd_status emit_read(const contract *c, const target *t, const template_source *templates, text *out_source,
-                    descriptor *out_descriptor, diags *diags) {
+                    descriptor *out_descriptor, diags *errors) {
   kernel_descriptor *k = &out_descriptor->kernels[0];
   out_descriptor->kernel_count = 1;
   out_descriptor->tile_tokens = 1;
@@ -75,6 +75,6 @@ hd_status emit_read(const contract *c, const target *t, const template_source *t
   add_dim(k, DIM_KV_HEADS);
   add_dim(k, DIM_TOKENS);
   add_dim(k, DIM_SPLITS);
-  read_fences fences = {c, t, out_descriptor, templates, diags};
-  return template_fill(templates, "read.hip", fill, &fences, out_source, diags);
+  read_fences fences = {c, t, out_descriptor, templates, errors};
+  return template_fill(templates, "read.hip", fill, &fences, out_source, errors);
 }

@@ -155,14 +155,16 @@ static hd_status prepare(benchmark *b, const contract *c, const char *name, cons
     status = session_load(b->session, c, name, OPERATION_READ, &plain, &b->read, errors);
     b->has_read = status == HD_OK;
   }
-  if (status == HD_OK) status = bench_data_init(&b->data, c, shape, b->options->ragged, b->options->seed, errors);
+  if (status == HD_OK)
+    status = bench_data_init(&b->data, c, shape, b->options->ragged, b->options->seed, errors);
   if (status != HD_OK) return status;
   int copies = b->session->facts.emulated
                    ? 1
                    : bench_copies((int64_t)b->data.slab_bytes, b->session->facts.memory_bytes);
   if (copies < 1) {
-    diags_errorf(errors, "bench.memory", NULL, "the caches of a shape take %zu bytes, the device has %" PRId64,
-                 b->data.slab_bytes, b->session->facts.memory_bytes);
+    diags_errorf(errors, "bench.memory", NULL,
+                 "the caches of a shape take %zu bytes, the device has %" PRId64, b->data.slab_bytes,
+                 b->session->facts.memory_bytes);
     return HD_DECLINED;
   }
   memcpy(b->dims, b->data.dims, sizeof b->dims);
@@ -205,7 +207,8 @@ hd_status bench_run(session *s, const contract *c, const char *name, const varia
   bench_series read = {0};
   int64_t read_workgroups = 0;
   status = prepare(&b, &used, name, v, shape, errors);
-  if (status == HD_OK) status = s->facts.emulated ? run_read(&b, errors) : time_read(&b, &read, &read_workgroups, errors);
+  if (status == HD_OK)
+    status = s->facts.emulated ? run_read(&b, errors) : time_read(&b, &read, &read_workgroups, errors);
   for (int i = 0; status == HD_OK && i < options->split_count; i++) {
     bench_result *r = &out_results[i];
     describe(&b, shape, r);

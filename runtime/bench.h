@@ -1,8 +1,8 @@
 /* Benchmarks of decode on one device: what a shape costs, beside a kernel that only reads the same bytes.
  *
- * Method (docs/benchmarks.md): the caches lie in a pool of copies larger than any cache of the device, a graph
- * of launches walks over the copies, and whole replays of it are timed between events. The output is held
- * against the float64 oracle first; a wrong result has no time. */
+ * Method (docs/benchmarks.md): the caches lie in a pool of copies larger than any cache of the device, a
+ * graph of launches walks over the copies, and whole replays of it are timed between events. The output is
+ * held against the float64 oracle first; a wrong result has no time. */
 #ifndef HEDDLE_BENCH_H
 #define HEDDLE_BENCH_H
 
@@ -31,7 +31,8 @@ const bench_preset *bench_preset_find(const char *name); /* NULL when unknown */
 
 /* `c` with another group size or page (0: its own). HD_INVALID with a diagnostic when a layout can't have
  * pages of that size. */
-hd_status bench_contract(const contract *c, int heads_per_kv, int page, contract *out_contract, diags *errors);
+hd_status bench_contract(const contract *c, int heads_per_kv, int page, contract *out_contract,
+                         diags *errors);
 
 /* Tokens of each sequence: all `length`, or ragged: every eighth that and the others between 1/16 and 5/16 of
  * it. Returns their sum. */
@@ -102,14 +103,14 @@ typedef struct bench_result {
   int64_t read_workgroups;
 } bench_result;
 
-/* Derived figures. Decimal GB/s; the share of the read kernel's speed; and the ratio to the aim, 1.02 times the
- * read + 2 microseconds. */
+/* Derived figures. Decimal GB/s; the share of the read kernel's speed; and the ratio to the aim, 1.02 times
+ * the read + 2 microseconds. */
 double bench_gigabytes_per_second(const bench_result *r);
 double bench_share(const bench_result *r);
 double bench_ratio(const bench_result *r);
 
-/* Runs one shape at each split: options->split_count results. `c` resolved for the session's target. HD_OK also
- * when a result is wrong; other statuses say that nothing could be run. */
+/* Runs one shape at each split: options->split_count results. `c` resolved for the session's target. HD_OK
+ * also when a result is wrong; other statuses say that nothing could be run. */
 hd_status bench_run(session *s, const contract *c, const char *name, const variant *v,
                     const bench_shape *shape, const bench_options *options, bench_result *out_results,
                     diags *errors);

@@ -3,10 +3,10 @@
 
 /* Pixels. Rows of one shape each; the axis is the share of the read kernel's speed, 0 to 100 %. */
 enum {
-  LEFT = 190,    /* where bars begin; names end before it */
-  AXIS = 460,    /* 0 to 100 % */
-  RIGHT = 200,   /* figures */
-  TOP = 78,      /* title, subtitle, legend */
+  LEFT = 190,  /* where bars begin; names end before it */
+  AXIS = 460,  /* 0 to 100 % */
+  RIGHT = 200, /* figures */
+  TOP = 78,    /* title, subtitle, legend */
   ROW = 28,
   BAR = 16,
   BOTTOM = 44
@@ -108,7 +108,9 @@ void bench_chart(const bench_result *results, int count, const char *title, cons
   for (int i = 0; i < count; i++)
     rows += results[i].best;
   int width = LEFT + AXIS + RIGHT, height = TOP + ROW * rows + BOTTOM;
-  text_addf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n",
+  text_addf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
+            "role=\"img\">\n",
             width, height, width, height);
   text_add(out, "  <title>");
   add_escaped(title, out);

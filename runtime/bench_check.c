@@ -129,7 +129,10 @@ void bench_expected_compare(const bench_expected *e, const bench_data *d, const 
       all.rounding += s.rounding;
       double relative = s.norm > 0 ? sqrt(s.error / s.norm) : 0;
       if (relative > r->row_rms) r->row_rms = relative;
-      double allowed = s.norm > 0 ? fmax(VERIFY_ROW_RMS, sqrt(s.rounding / s.norm + VERIFY_ROW_COMPUTED * VERIFY_ROW_COMPUTED)) : 0;
+      double allowed =
+          s.norm > 0
+              ? fmax(VERIFY_ROW_RMS, sqrt(s.rounding / s.norm + VERIFY_ROW_COMPUTED * VERIFY_ROW_COMPUTED))
+              : 0;
       if (!(relative <= allowed))
         fail(r, "relative RMS error of row %" PRId64 " is %.2e, allowed %.1e", at, relative, allowed);
     }
@@ -137,6 +140,5 @@ void bench_expected_compare(const bench_expected *e, const bench_data *d, const 
   double rounding = all.norm > 0 ? all.rounding / all.norm : 0;
   r->rms_allowed = fmax(VERIFY_RMS, sqrt(rounding + VERIFY_COMPUTED * VERIFY_COMPUTED));
   if (all.norm == 0) fail(r, "the expected result is zero: nothing is checked");
-  if (!(r->rms <= r->rms_allowed))
-    fail(r, "relative RMS error %.2e, allowed %.1e", r->rms, r->rms_allowed);
+  if (!(r->rms <= r->rms_allowed)) fail(r, "relative RMS error %.2e, allowed %.1e", r->rms, r->rms_allowed);
 }

@@ -45,7 +45,8 @@ typedef struct bench_expected {
   double *rows; /* [count, rows, q_heads, head_dim.v] */
 } bench_expected;
 
-hd_status bench_expected_init(bench_expected *e, const bench_data *d, double scale, uint64_t seed, diags *errors);
+hd_status bench_expected_init(bench_expected *e, const bench_data *d, double scale, uint64_t seed,
+                              diags *errors);
 void bench_expected_finish(bench_expected *e);
 /* Holds `out` (host memory, the whole tensor) against it: fills checked, rms, rms_allowed, row_rms, good and
  * problem. */

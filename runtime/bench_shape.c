@@ -37,14 +37,15 @@ void bench_shape_write(const bench_shape *s, text *out) {
 
 /* Small and large batches, short and long contexts: 8.7 MB to 554 MB at fp8 with token scales. */
 static const bench_shape decode_shapes[] = {
-    {4, 8192, 1, 16},    {4, 8192, 4, 16},   {64, 8192, 1, 16}, {64, 8192, 4, 8},    {64, 8192, 4, 16},
+    {4, 8192, 1, 16},    {4, 8192, 4, 16},  {64, 8192, 1, 16}, {64, 8192, 4, 8},   {64, 8192, 4, 16},
     {128, 16384, 1, 16}, {128, 2048, 8, 8}, {8, 32768, 8, 4},  {1, 131072, 1, 16},
 };
 static const bench_shape first_shapes[] = {{4, 8192, 1, 16}, {64, 8192, 4, 8}, {128, 16384, 1, 16}};
 /* For emulated devices. */
 static const bench_shape tiny_shapes[] = {{1, 64, 1, 16}, {2, 300, 2, 8}};
 
-#define PRESET(name, about, shapes) {name, about, shapes, (int)(sizeof(shapes) / sizeof(shapes)[0])}
+#define PRESET(name, about, shapes)                                                                          \
+  { name, about, shapes, (int)(sizeof(shapes) / sizeof(shapes)[0]) }
 const bench_preset bench_presets[] = {
     PRESET("decode", "nine shapes from one long sequence to large batches", decode_shapes),
     PRESET("first", "three of them: a small, a middling and a large one", first_shapes),

@@ -38,10 +38,11 @@ Test(bench, a_shape_is_read_and_written) {
 }
 
 Test(bench, what_is_no_shape_is_refused) {
-  static const char *const words[] = {"",         "64",         "64x8192",     "64x8192x4x16x1", "64x8192x4x",
-                                      "x64x1x1",  "0x64x1x1",   "64x0x1x1",    "64x64x0x1",      "64x64x1x65",
-                                      "64x-64x1", "64 x64x1x1", "64x64x1x1 ",  "4096x1048576x1", "1x99999999999999999999x1",
-                                      "ax64x1",   "+4x64x1",    "64x64x1x0",   "64X64X1"};
+  static const char *const words[] = {
+      "",         "64",         "64x8192",    "64x8192x4x16x1", "64x8192x4x",
+      "x64x1x1",  "0x64x1x1",   "64x0x1x1",   "64x64x0x1",      "64x64x1x65",
+      "64x-64x1", "64 x64x1x1", "64x64x1x1 ", "4096x1048576x1", "1x99999999999999999999x1",
+      "ax64x1",   "+4x64x1",    "64x64x1x0",  "64X64X1"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
     bench_shape s = {.seqs = 7};
     cr_expect(!bench_shape_parse(words[i], &s), "'%s' was taken", words[i]);
@@ -585,7 +586,8 @@ Test(bench, a_run_is_timed_beside_the_read_kernel, .timeout = 120) {
     cr_expect_eq(r[i].launches, 18);
     cr_expect_eq(r[i].decode.count, 7);
     cr_expect(r[i].decode.statistics.median > 0 && r[i].read.statistics.median > 0);
-    cr_expect_float_eq(bench_gigabytes_per_second(&r[i]), 40 * 264 / r[i].decode.statistics.median * 1e-3, 1e-9);
+    cr_expect_float_eq(bench_gigabytes_per_second(&r[i]), 40 * 264 / r[i].decode.statistics.median * 1e-3,
+                       1e-9);
     best += r[i].best;
   }
   cr_expect_eq(best, 1);
@@ -598,7 +600,8 @@ Test(bench, a_run_is_timed_beside_the_read_kernel, .timeout = 120) {
 /* ---- Derived figures and the chart ---- */
 
 static bench_result example_result(void) {
-  bench_result r = {.shape = {64, 8192, 4, 16}, .bytes = 553648128, .good = true, .timed = true, .best = true};
+  bench_result r = {
+      .shape = {64, 8192, 4, 16}, .bytes = 553648128, .good = true, .timed = true, .best = true};
   r.decode.statistics.median = 125;
   r.read.statistics.median = 120;
   return r;

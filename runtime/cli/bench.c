@@ -51,8 +51,9 @@ static int read_shapes(request *r) {
   for (int i = 0; !code && (word = cli_list(r->c, "shape", i)); i++) {
     bench_shape shape;
     if (!bench_shape_parse(word, &shape))
-      return cli_usage(r->c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16 (at most 2^31 - 1 tokens)",
-                       word);
+      return cli_usage(
+          r->c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16 (at most 2^31 - 1 tokens)",
+          word);
     code = add_shape(r, &shape);
   }
   return code;
@@ -102,10 +103,10 @@ static int write_chart(const request *r, const session *s, const bench_result *r
   text_init(&title);
   text_init(&subtitle);
   text_addf(&title, "heddle decode: %s", r->file.spec.name);
-  text_addf(&subtitle, "%s (%s), sequences x tokens x kv heads x query heads a kv head", s->facts.name, s->target->name);
+  text_addf(&subtitle, "%s (%s), sequences x tokens x kv heads x query heads a kv head", s->facts.name,
+            s->target->name);
   bench_chart(results, count, text_string(&title), text_string(&subtitle), &svg);
-  hd_status status = svg.failed ? HD_OUT_OF_MEMORY
-                                : cli_write_file(path, text_string(&svg), svg.length, d);
+  hd_status status = svg.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&svg), svg.length, d);
   text_finish(&svg);
   text_finish(&title);
   text_finish(&subtitle);
@@ -192,7 +193,8 @@ static const cli_option bench_options_table[] = {
     {"device", 'd', OPTION_TEXT, "DEVICE", "cuda:0, hip:0, emu:gfx950 (heddle doctor lists what is there)", 0,
      0},
     {"shape", 's', OPTION_LIST, "SHAPE",
-     "SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16; may be repeated; without G the spec's heads_per_kv", 0, 0},
+     "SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16; may be repeated; without G the spec's heads_per_kv", 0,
+     0},
     {"preset", 0, OPTION_LIST, "PRESET", "decode (nine shapes, the default), first (three of them), tiny", 0,
      0},
     {"ragged", 0, OPTION_FLAG, NULL, "every 8th sequence full, the others 1/16 to 5/16 of it", 0, 0},
@@ -217,9 +219,10 @@ const cli_verb verb_bench = {
                "figure is the median of its replays, merge included. The result is held against the float64\n"
                "reference first: a wrong one has no figure. Emulated devices check and give no times.\n"
                "docs/benchmarks.md has the method and the columns.\n",
-    .examples = "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0\n"
-                "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --shape 4x8192x1x16 --split 8,16,33\n"
-                "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --page 16 --svg bench.svg --json\n",
+    .examples =
+        "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0\n"
+        "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --shape 4x8192x1x16 --split 8,16,33\n"
+        "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --page 16 --svg bench.svg --json\n",
     .result = "0 measured, 1 declined or a wrong result, 2 usage, 3 failure",
     .options = bench_options_table,
     .fewest = 1,

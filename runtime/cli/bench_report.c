@@ -5,7 +5,8 @@
 static void print_head(const report *r) {
   const device_facts *f = &r->session->facts;
   if (r->form == REPORT_CSV) {
-    printf("seqs,length,kv_heads,heads_per_kv,page,ragged,split,by_policy,best,variant,bytes,us,us_least,us_most,"
+    printf("seqs,length,kv_heads,heads_per_kv,page,ragged,split,by_policy,best,variant,bytes,us,us_least,us_"
+           "most,"
            "spread,gb_per_s,read_us,share,ratio,rms,good\n");
     return;
   }
@@ -32,7 +33,8 @@ static void print_row(const bench_result *b) {
     printf("%9s %7s %8s %9s %7s %6s", "-", "-", "-", "-", "-", "-");
   printf(" %9.2e%s\n", b->rms, b->good ? "" : "  WRONG");
   if (!b->good) printf("    %s\n", b->problem);
-  if (b->changed && b->good) printf("    the spec with heads_per_kv %d, page %d\n", b->shape.heads_per_kv, b->page);
+  if (b->changed && b->good)
+    printf("    the spec with heads_per_kv %d, page %d\n", b->shape.heads_per_kv, b->page);
   text_finish(&shape);
   text_finish(&split);
 }
