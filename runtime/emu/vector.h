@@ -133,12 +133,10 @@ EMU_INLINE float min_number(float a, float b) {
 EMU_INLINE float maximum(float a, float b) { return a != a || b != b ? emu_f32(0x7fc00000u) : max_number(a, b); }
 EMU_INLINE float minimum(float a, float b) { return a != a || b != b ? emu_f32(0x7fc00000u) : min_number(a, b); }
 
+/* The middle of three numbers; with a NaN among them, the smallest of the others. */
 EMU_INLINE float median(float a, float b, float c) {
-  if (a != a || b != b || c != c) return min_number(min_number(a, b), c);
-  float top = max_number(max_number(a, b), c);
-  if (top == a) return max_number(b, c);
-  if (top == b) return max_number(a, c);
-  return max_number(a, b);
+  float low = min_number(a, b), middle = max_number(low, min_number(max_number(a, b), c));
+  return a != a || b != b || c != c ? min_number(low, c) : middle;
 }
 
 #define ROW(name) {#name, name, 1, 0}

@@ -31,7 +31,7 @@ def assemble(mc, target, lines):
             at = int(m.group(1))
         if m := re.match(r"\s*(v_\w+).*encoding: \[([^\]]*)\]", line):
             # The assembler takes names of older targets; the row belongs to the name that it prints.
-            if re.sub(SUFFIX, "", m.group(1)) != re.sub(SUFFIX, "", lines[at].split()[0]):
+            if "::" not in line and re.sub(SUFFIX, "", m.group(1)) != re.sub(SUFFIX, "", lines[at].split()[0]):
                 continue
             out[at] = "".join(f"{int(b, 16):02x}" for b in m.group(2).split(","))
     return out

@@ -126,6 +126,13 @@ def truth(table):
 
 integer("v_bitop3_b32", 3, truth(0x6A), suffix=" bitop3:0x6a")
 integer("v_bitop3_b32", 3, truth(0xE8), suffix=" bitop3:0xe8")
+x, y, z = draw("bitop2", INTS, 3, 32)
+for table in (0x40, 0x54, 0x14):  # and, or, exclusive or: the second half of a pair
+    row("v_bitop3_b32", f"v_dual_mov_b32 v11, v2 :: v_dual_bitop2_b32 v10, v0, v1 bitop3:0x{table:x}", {"v0": x, "v1": y, "v2": z},
+        {"v10": [truth(table)(a, b, 0) for a, b in zip(x, y)], "v11": z}, ["gfx1250"])
+# both halves read before either writes
+row("v_add_nc_u32", "v_dual_mov_b32 v0, v2 :: v_dual_add_nc_u32 v11, v0, v1", {"v0": x, "v1": y, "v2": z},
+    {"v0": z, "v11": [a + b & M32 for a, b in zip(x, y)]}, GFX12)
 word16("v_bitop3_b16", 3, truth(0x6A), suffix=" bitop3:0x6a")
 word16("v_and_b16", 2, lambda a, b: a & b)
 word16("v_or_b16", 2, lambda a, b: a | b)
