@@ -19,8 +19,8 @@ static void write_summary(const contract *c, const ring_plan *p, text *out) {
     text_addf(out, "// K: %d tokens of 16 channels a copy, %d copies.\n", p->piece, p->k_slices);
   text_addf(out, "// A score product's rows are %s.\n",
             p->consecutive ? "64 consecutive tokens" : "eight tokens from each of eight pages");
-  text_addf(out, "// V: %d tokens copied together, transposed operands of the value product as they lie.\n", p->piece);
-  text_addf(out, "// K is widened to fp16 for the score product, exactly; weights are two fp8 parts; %d query heads of %d.\n\n",
+  text_addf(out, "// V: %d tokens copied together, channels as rows of the value product.\n", p->piece);
+  text_addf(out, "// K and V are widened to fp16 for the products, exactly; %d query heads in %d columns.\n\n",
             c->query.heads_per_kv, p->column_heads);
 }
 
@@ -46,7 +46,7 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_bool(out, "CONSECUTIVE", p->consecutive);
   write_bool(out, "SCALED", token_scales(c));
   write_int(out, "Q_TOP", 13);
-  text_add(out, "constexpr float P_SHIFT = 8;\n");
+  text_add(out, "constexpr float P_SHIFT = 14;\n");
   write_merge_shape(out);
   text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are run-time arguments.\n");
   write_offset_function(out, "k_offset", &c->kv.k, 1);

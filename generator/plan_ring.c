@@ -38,7 +38,7 @@ static bool v_in_blocks(const contract *c) {
 const char *ring_obstacle(const contract *c, const target *t) {
   int64_t chunk_stride;
   if (!t->ring_prelude) return "the ring is not built for this target";
-  if (c->query.dtype != DTYPE_BF16) return "the ring splits bf16 queries only";
+  if (dtype_bytes(c->query.dtype) != 2) return "the ring takes 16-bit queries";
   if (c->kv.k_dtype != DTYPE_FP8_E4M3FN || c->kv.v_dtype != DTYPE_FP8_E4M3FN) return "the ring's products take e4m3fn K and V";
   if (c->query.heads_per_kv > 16) return "the ring holds 16 query heads per kv head";
   if (c->head_dim.qk != 64 && c->head_dim.qk != 128) return "the ring takes head_dim.qk 64 or 128";
@@ -58,9 +58,8 @@ static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
 
 /* Bytes of dynamic shared memory: as templates/decode_ring.hip lays them out. */
 static int shared_bytes(const contract *c, const ring_plan *p) {
-  int columns = 2 * p->column_heads;
   int stage = TILE * (c->head_dim.qk + c->head_dim.v) + (c->scale.granularity == SCALE_TOKEN_HEAD ? 2 * TILE * 4 : 0);
-  int operands = columns * (c->head_dim.qk + TILE), rows = 4 * 14 * p->column_heads;
+  int operands = 2 * p->column_heads * (c->head_dim.qk + TILE), rows = 4 * 14 * p->column_heads;
   int exchange = (p->consumers - 1) * c->head_dim.v * p->column_heads * 4;
   return 256 + p->stages * stage + p->consumers * (operands + rows) + exchange;
 }
@@ -81,14 +80,20 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
   p.consumers = v->waves ? v->waves / 4 : 2;
   p.producers = TILE / p.piece * (p.k_slices + 1) > 8 ? PRODUCERS_MANY_PIECES : PRODUCERS;
   p.resident = v->resident ? v->resident : 1;
-  p.stages = v->stages ? v->stages : 4;
+  p.stages = v->stages ? v->stages : p.consumers == 3 ? 6 : 4;
   if (p.consumers < 1 || p.consumers > 4 || (v->waves && v->waves % 4 != 0)) {
     diags_errorf(diags, "decline.waves", "tune.waves", "%d is not served: allowed is 4, 8, 12, 16 in a ring", v->waves);
     return HD_DECLINED;
   }
+  /* A stage belongs to one consumer: one that waits for a stage another used before would take that use for its own. */
+  if (p.stages % p.consumers != 0) {
+    diags_errorf(diags, "decline.stages", "tune.stages", "%d is not served: allowed is a multiple of the %d consumers",
+                 p.stages, p.consumers);
+    return HD_DECLINED;
+  }
   p.lds_bytes = shared_bytes(c, &p);
-  while (!v->stages && p.stages > 1 && p.lds_bytes * p.resident > t->lds_bytes) {
-    p.stages--;
+  while (!v->stages && p.stages > p.consumers && p.lds_bytes * p.resident > t->lds_bytes) {
+    p.stages -= p.consumers;
     p.lds_bytes = shared_bytes(c, &p);
   }
   if (p.lds_bytes > t->lds_bytes) {

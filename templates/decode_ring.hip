@@ -6,9 +6,8 @@
 //
 // A workgroup takes one split of one (sequence, kv head). Producer warps copy tiles of K, V and scales, as they lie in
 // the cache, into a ring of stages in shared memory; consumer warpgroups take the stages in turn. Tokens, then channels,
-// are the rows of the products, query heads the columns. K is widened to fp16 on its way into registers: fp8 products
-// sum with 14 bits, and an error in a score counts as often as the score is large. V stays in shared memory, an fp8
-// operand as it lies; its columns hold every head twice, since a weight is a sum of two fp8 numbers.
+// are the rows of the products, query heads the columns. K and V are widened to fp16, exactly, on their way from shared
+// memory into fragments: the fp8 products of sm_90 sum with 14 bits, too few for large scores and for sums that cancel.
 //
 // Scores carry log2(e) and log2(V scale): exp2 of them never exceeds 2^P_SHIFT whatever the scales are. A thread of warp
 // w and lane 4g + t holds tokens token_of(product, w, half, g) and heads 8b + 2t, 8b + 2t + 1.
@@ -19,12 +18,13 @@ constexpr float NEVER = -3.0e38f; // below every score, and finite: NEVER - NEVE
 constexpr int PRODUCTS = TILE / 64;               // score products of a tile
 constexpr int BLOCKS = COLUMN_HEADS / 8;          // blocks of eight columns
 constexpr int PER_THREAD = 2 * BLOCKS;            // heads of a thread
-constexpr int COLUMNS = 2 * COLUMN_HEADS;         // both parts
 constexpr int VALUE_PRODUCTS = HEAD_DIM_V / 64;
 constexpr u32 K_BYTES = TILE * HEAD_DIM_QK, V_BYTES = TILE * HEAD_DIM_V, SCALE_BYTES = TILE * 4;
 constexpr u32 STAGE_BYTES = K_BYTES + V_BYTES + (SCALED ? 2 * SCALE_BYTES : 0);
 constexpr int CHUNKS = HEAD_DIM_QK / 16;          // of K and q: 16 channels
-constexpr u32 Q_BYTES = HEAD_DIM_QK * COLUMN_HEADS * 2, P_BYTES = TILE * COLUMNS;
+constexpr int TOKEN_CHUNKS = TILE / 16;           // of V and the weights: 16 tokens
+constexpr u32 CHUNK_BYTES = 2 * COLUMN_HEADS * 16; // of q or the weights: [half][head][8] fp16
+constexpr u32 Q_BYTES = HEAD_DIM_QK * COLUMN_HEADS * 2, P_BYTES = TILE * COLUMN_HEADS * 2;
 constexpr u32 OPERAND_BYTES = Q_BYTES + P_BYTES;  // of one consumer
 constexpr int PIECES = TILE / PIECE;
 constexpr int COPIES = PIECES * (K_SLICES + 1);   // of a tile: K slices and one V copy for each piece
@@ -42,6 +42,30 @@ struct shared_rows {
 // The token of row half * 8 + g of warp w in score product `product`: the order in which its groups of eight rows lie.
 DEVICE int token_of(int product, int w, int half, int g) {
   return CONSECUTIVE ? product * 64 + 16 * w + 8 * half + g : (2 * w + half) * PIECE + product * 8 + g;
+}
+
+// The fragments of 64 rows over N chunks of 16 bytes. The rows of this warp lie in two groups of eight at `address` and
+// `group` bytes on, chunks `leading` bytes apart; element 4t + e of a chunk becomes product element 2t + e (e < 2) or
+// 2t + e + 6, and the other operand is laid out to match.
+template <int N> DEVICE void load_fragments(u32 (*fragment)[4], u32 address, u32 leading, u32 group, int lane) {
+  UNROLL for (int c = 0; c < N; c += 2) {
+    u32 words[4];
+    load_blocks(words, address + lane / 8 % 2 * group + (c + lane / 16) * leading + lane % 8 * 16);
+    UNROLL for (int m = 0; m < 4; m++) {
+      u32 halves[2];
+      format_fp8::widen(words[m], halves);
+      fragment[c + m / 2][m % 2] = halves[0];
+      fragment[c + m / 2][m % 2 + 2] = halves[1];
+    }
+  }
+}
+
+// 64 rows of fragments times N chunks of q or weights at `other`.
+template <int N> DEVICE void multiply(float *sums, u32 (*fragment)[4], u32 other) {
+  products_begin();
+  UNROLL for (int c = 0; c < N; c++)
+    product_fp16<COLUMN_HEADS>(sums, fragment[c], operand_at(other + c * CHUNK_BYTES, COLUMN_HEADS * 16, 128), c > 0);
+  products_commit();
 }
 
 KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
@@ -185,25 +209,11 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
     const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_BYTES;
     u8 *const v_memory = stage_memory + stage * STAGE_BYTES + K_BYTES;
 
-    // Rows of this warp as fragments: blocks of eight tokens by 16 channels, two halves of two chunks at a time.
     float product[PRODUCTS][COLUMN_HEADS / 2];
     UNROLL for (int n = 0; n < PRODUCTS; n++) {
       u32 fragment[CHUNKS][4];
-      UNROLL for (int c = 0; c < CHUNKS; c += 2) {
-        u32 words[4];
-        load_blocks(words, k_shared + n * K_PRODUCT + (2 * w + lane / 8 % 2) * K_GROUP + (c + lane / 16) * K_LEADING + lane % 8 * 16);
-        UNROLL for (int m = 0; m < 4; m++) {
-          u32 halves[2];
-          format_fp8::widen(words[m], halves);
-          fragment[c + m / 2][m % 2] = halves[0];
-          fragment[c + m / 2][m % 2 + 2] = halves[1];
-        }
-      }
-      products_begin();
-      UNROLL for (int c = 0; c < CHUNKS; c++)
-        product_fp16<COLUMN_HEADS>(product[n], fragment[c],
-                                   operand_at(q_shared + c * 2 * COLUMN_HEADS * 16, COLUMN_HEADS * 16, 128), c > 0);
-      products_commit();
+      load_fragments<CHUNKS>(fragment, k_shared + n * K_PRODUCT + 2 * w * K_GROUP, K_LEADING, K_GROUP, lane);
+      multiply<CHUNKS>(product[n], fragment, q_shared);
     }
 
     const int visible = length - tile * TILE; // tokens of this tile that exist
@@ -225,7 +235,6 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
             words[n] &= keep >= 4 ? ~0u : keep <= 0 ? 0u : (1u << 8 * keep) - 1u;
           }
         }
-      publish_shared();
     }
     products_wait();
 
@@ -267,43 +276,37 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
     }
     UNROLL for (int n = 0; n < PRODUCTS; n++)
       UNROLL for (int half = 0; half < 2; half++) {
-        const int token = token_of(n, w, half, g);
-        u8 *const to = p_memory + token / 16 * COLUMNS * 16 + token % 16;
+        // fp16 [chunk][half][head][8], in the order of V's fragments
+        const int token = token_of(n, w, half, g), place = token % 16 / 4 * 2 + token % 2;
+        u16 *const to = (u16 *)(p_memory + token / 16 * CHUNK_BYTES + token / 2 % 2 * COLUMN_HEADS * 16) + place;
         UNROLL for (int b = 0; b < BLOCKS; b++) {
-          float p[2], stored[2];
+          float p[2];
           UNROLL for (int e = 0; e < 2; e++) {
             const int j = 2 * b + e;
             p[e] = exp2_fast(weighted[n][half][j] - (top[j] - P_SHIFT));
             sum[j] += SCALED ? exp2_fast(score[n][half][j] - base[j]) : p[e];
           }
-          const u16 high = pack_fp8_pair(p[0], p[1]);
-          unpack_fp8_pair(high, stored);
-          const u16 low = pack_fp8_pair(p[0] - stored[0], p[1] - stored[1]);
-          u8 *const place = to + head_of(2 * b) * 16;
-          place[0] = (u8)high;
-          place[16] = (u8)(high >> 8);
-          place[COLUMN_HEADS * 16] = (u8)low;
-          place[COLUMN_HEADS * 16 + 16] = (u8)(low >> 8);
+          const u32 pair = format_fp16::pack(p);
+          to[head_of(2 * b) * 8] = (u16)pair;
+          to[head_of(2 * b) * 8 + 8] = (u16)(pair >> 16);
         }
       }
     publish_shared();
     barrier_of(1 + consumer, 128);
 
-    // Fresh sums for each tile: the rescale is one multiply-add, and the unit's short accumulator never grows long.
-    float value[VALUE_PRODUCTS][COLUMNS / 2];
-    products_begin();
-    UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
-      UNROLL for (int k = 0; k < TILE / 32; k++)
-        product_fp8<COLUMNS>(value[m], operand_at(v_shared + m * 1024 + k * 2 * HEAD_DIM_V * 16, HEAD_DIM_V * 16, 128),
-                             operand_at(p_shared + k * 2 * COLUMNS * 16, COLUMNS * 16, 128), k > 0);
-    products_commit();
+    float value[VALUE_PRODUCTS][COLUMN_HEADS / 2];
+    UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++) {
+      u32 fragment[TOKEN_CHUNKS][4];
+      load_fragments<TOKEN_CHUNKS>(fragment, v_shared + (m * 64 + w * 16) * 16, HEAD_DIM_V * 16, 128, lane);
+      multiply<TOKEN_CHUNKS>(value[m], fragment, p_shared);
+    }
     products_wait();
     if (lane == 0) arrive(empty + 8 * stage);
     UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
       UNROLL for (int half = 0; half < 2; half++)
         UNROLL for (int j = 0; j < PER_THREAD; j++) {
           const int at = j / 2 * 4 + half * 2 + j % 2;
-          output[m][half][j] = fused(output[m][half][j], rescale[j], value[m][at] + value[m][at + BLOCKS * 4]);
+          output[m][half][j] = fused(output[m][half][j], rescale[j], value[m][at]);
         }
   }
 

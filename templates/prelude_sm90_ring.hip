@@ -84,37 +84,4 @@ template <int COLUMNS> DEVICE void product_fp16(float *d, const u32 *a, u64 b, i
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
-// d (64 x COLUMNS, fp32) = a (64 x 32) * b (32 x COLUMNS) + (accumulate ? d : 0), fp8 e4m3.
-template <int COLUMNS> DEVICE void product_fp8(float *d, u64 a, u64 b, int accumulate) {
-  static_assert(COLUMNS == 16 || COLUMNS == 32, "columns");
-  if constexpr (COLUMNS == 16)
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.ne.b32 add, %10, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n16k32.f32.e4m3.e4m3 {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, add, 1, 1;\n"
-                 "}"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
-                 : "l"(a), "l"(b), "r"(accumulate));
-  else
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.ne.b32 add, %18, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n32k32.f32.e4m3.e4m3 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "
-                 "%12, %13, %14, %15}, %16, %17, add, 1, 1;\n"
-                 "}"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-                   "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-                 : "l"(a), "l"(b), "r"(accumulate));
-}
-
 DEVICE u32 warp_sum(u32 x) { return __reduce_add_sync(0xffffffffu, x); }
-DEVICE u16 pack_fp8_pair(float low, float high) {
-  u16 pair;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-DEVICE void unpack_fp8_pair(u16 pair, float *x) {
-  u32 halves;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
-  format_fp16::unpack(halves, x);
-}
