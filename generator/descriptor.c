@@ -1,4 +1,5 @@
 #include "descriptor.h"
+#include "json.h"
 
 #include <limits.h>
 #include <string.h>
@@ -147,122 +148,44 @@ void descriptor_write(const descriptor *d, text *out) {
   text_addf(out, "%s]\n}\n", d->kernel_count == 0 ? "" : "\n  ");
 }
 
-/* Reading. The input may be hostile: a cache file that somebody else touched. One pass, fixed depth, every
- * string and list bounded; the first mismatch makes the reader fail and all further reads do nothing. */
+/* Reading. The input may be hostile: a cache file that somebody else touched. Fixed order, fixed depth, every
+ * list bounded. */
 
-typedef struct reader {
-  const char *at, *end;
-  bool failed;
-} reader;
-
-static void skip_space(reader *r) {
-  while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t'))
-    r->at++;
-}
-
-/* Takes `c` if it is next. */
-static bool accept(reader *r, char c) {
-  if (r->failed) return false;
-  skip_space(r);
-  if (r->at == r->end || *r->at != c) return false;
-  r->at++;
-  return true;
-}
-
-static void expect(reader *r, char c) {
-  if (!accept(r, c)) r->failed = true;
-}
-
-/* Printable ASCII without quote and backslash: nothing a descriptor holds needs more. */
-static void read_string(reader *r, char *out, size_t capacity) {
-  size_t length = 0;
-  out[0] = '\0';
-  expect(r, '"');
-  while (!r->failed && r->at < r->end && *r->at != '"') {
-    const char c = *r->at++;
-    if (c < ' ' || c > '~' || c == '\\' || length + 1 == capacity) {
-      r->failed = true;
-      return;
-    }
-    out[length++] = c;
-    out[length] = '\0';
-  }
-  expect(r, '"');
-}
-
-static void read_literal(reader *r, const char *literal) {
+static void read_literal(json_reader *r, const char *literal) {
   char found[32];
-  read_string(r, found, sizeof found);
-  if (strcmp(found, literal) != 0) r->failed = true;
+  json_read_string(r, found, sizeof found);
+  if (strcmp(found, literal) != 0) json_fail(r, literal);
 }
 
-static void read_key(reader *r, const char *key) {
+static void read_key(json_reader *r, const char *key) {
   read_literal(r, key);
-  expect(r, ':');
+  json_expect(r, ':');
 }
 
-static void read_next_key(reader *r, const char *key) {
-  expect(r, ',');
+static void read_next_key(json_reader *r, const char *key) {
+  json_expect(r, ',');
   read_key(r, key);
 }
 
-/* A whole number from 0 to `largest`, no sign, no leading zero. */
-static int64_t read_number(reader *r, int64_t largest) {
-  if (!r->failed) skip_space(r);
-  int64_t value = 0;
-  const char *start = r->at;
-  while (!r->failed && r->at < r->end && *r->at >= '0' && *r->at <= '9') {
-    const int digit = *r->at++ - '0';
-    if (value > (INT64_MAX - digit) / 10)
-      r->failed = true;
-    else
-      value = 10 * value + digit;
-  }
-  const bool leading_zero = r->at - start > 1 && *start == '0';
-  if (r->at == start || leading_zero || value > largest) r->failed = true;
-  return r->failed ? 0 : value;
-}
-
-static bool read_bool(reader *r) {
-  if (!r->failed) skip_space(r);
-  const size_t left = (size_t)(r->end - r->at);
-  if (!r->failed && left >= 4 && memcmp(r->at, "true", 4) == 0) {
-    r->at += 4;
-    return true;
-  }
-  if (!r->failed && left >= 5 && memcmp(r->at, "false", 5) == 0)
-    r->at += 5;
-  else
-    r->failed = true;
-  return false;
-}
-
-/* Before each item of a list: whether there is another one. */
-static bool next_item(reader *r, int count) {
-  if (accept(r, ']')) return false;
-  if (count > 0) expect(r, ',');
-  return !r->failed;
-}
-
-static void read_extent(reader *r, extent *e) {
-  expect(r, '{');
+static void read_extent(json_reader *r, extent *e) {
+  json_expect(r, '{');
   read_key(r, "multiplier");
-  e->multiplier = read_number(r, INT64_MAX);
+  e->multiplier = json_read_integer(r, 0, INT64_MAX);
   read_next_key(r, "divisor");
-  e->divisor = read_number(r, INT64_MAX);
-  if (e->divisor < 1) r->failed = true;
+  e->divisor = json_read_integer(r, 0, INT64_MAX);
+  if (e->divisor < 1) json_fail(r, "what heddle writes");
   read_next_key(r, "dims");
-  expect(r, '[');
-  while (next_item(r, e->dim_count)) {
+  json_expect(r, '[');
+  while (json_next(r, e->dim_count, ']')) {
     char name[32];
-    read_string(r, name, sizeof name);
+    json_read_string(r, name, sizeof name);
     const int found = find_name(dim_names, DIM_COUNT, name);
     if (found < 0 || e->dim_count == (int)(sizeof e->dims / sizeof e->dims[0]))
-      r->failed = true;
+      json_fail(r, "what heddle writes");
     else
       e->dims[e->dim_count++] = (dim)found;
   }
-  expect(r, '}');
+  json_expect(r, '}');
 }
 
 static bool argument_parse(const char *name, argument *out) {
@@ -280,14 +203,14 @@ static bool argument_parse(const char *name, argument *out) {
 }
 
 /* Type and offset follow from the name; a file that says otherwise was written by another heddle. */
-static void read_argument(reader *r, kernel_descriptor *k) {
+static void read_argument(json_reader *r, kernel_descriptor *k) {
   char name[32];
   argument a;
-  expect(r, '{');
+  json_expect(r, '{');
   read_key(r, "name");
-  read_string(r, name, sizeof name);
-  if (r->failed || k->argument_count == DESCRIPTOR_MAX_ARGUMENTS || !argument_parse(name, &a)) {
-    r->failed = true;
+  json_read_string(r, name, sizeof name);
+  if (json_failed(r) || k->argument_count == DESCRIPTOR_MAX_ARGUMENTS || !argument_parse(name, &a)) {
+    json_fail(r, "what heddle writes");
     return;
   }
   k->arguments[k->argument_count++] = a;
@@ -296,71 +219,70 @@ static void read_argument(reader *r, kernel_descriptor *k) {
   read_next_key(r, "type");
   read_literal(r, argument_type_of(a)->name);
   read_next_key(r, "offset");
-  if (read_number(r, INT_MAX) != (int64_t)offsets[k->argument_count - 1]) r->failed = true;
-  expect(r, '}');
+  if (json_read_integer(r, 0, INT_MAX) != (int64_t)offsets[k->argument_count - 1]) json_fail(r, "what heddle writes");
+  json_expect(r, '}');
 }
 
-static void read_kernel(reader *r, kernel_descriptor *k) {
-  expect(r, '{');
+static void read_kernel(json_reader *r, kernel_descriptor *k) {
+  json_expect(r, '{');
   read_key(r, "symbol");
-  read_string(r, k->symbol, sizeof k->symbol);
+  json_read_string(r, k->symbol, sizeof k->symbol);
   read_next_key(r, "grid");
   for (int i = 0; i < 3; i++) {
-    expect(r, i == 0 ? '[' : ',');
+    json_expect(r, i == 0 ? '[' : ',');
     read_extent(r, &k->grid[i]);
   }
-  expect(r, ']');
+  json_expect(r, ']');
   read_next_key(r, "block");
-  k->block = (int)read_number(r, INT_MAX);
+  k->block = (int)json_read_integer(r, 0, INT_MAX);
   read_next_key(r, "lds_bytes");
-  k->lds_bytes = (int)read_number(r, INT_MAX);
+  k->lds_bytes = (int)json_read_integer(r, 0, INT_MAX);
   read_next_key(r, "only_when_split");
-  k->only_when_split = read_bool(r);
+  k->only_when_split = json_read_bool(r);
   read_next_key(r, "argument_bytes");
-  const int64_t bytes = read_number(r, INT_MAX);
+  const int64_t bytes = json_read_integer(r, 0, INT_MAX);
   read_next_key(r, "arguments");
-  expect(r, '[');
-  while (next_item(r, k->argument_count))
+  json_expect(r, '[');
+  while (json_next(r, k->argument_count, ']'))
     read_argument(r, k);
-  if (bytes != (int64_t)kernel_arguments_layout(k, NULL)) r->failed = true;
-  expect(r, '}');
+  if (bytes != (int64_t)kernel_arguments_layout(k, NULL)) json_fail(r, "what heddle writes");
+  json_expect(r, '}');
 }
 
-static void read_descriptor(reader *r, descriptor *d) {
-  expect(r, '{');
+static void read_descriptor(json_reader *r, descriptor *d) {
+  json_expect(r, '{');
   read_key(r, "descriptor");
-  if (read_number(r, INT_MAX) != DESCRIPTOR_VERSION) r->failed = true;
+  if (json_read_integer(r, 0, INT_MAX) != DESCRIPTOR_VERSION) json_fail(r, "what heddle writes");
   read_next_key(r, "operation");
-  read_string(r, d->operation, sizeof d->operation);
+  json_read_string(r, d->operation, sizeof d->operation);
   read_next_key(r, "target");
-  read_string(r, d->target, sizeof d->target);
+  json_read_string(r, d->target, sizeof d->target);
   read_next_key(r, "variant");
-  read_string(r, d->variant, sizeof d->variant);
+  json_read_string(r, d->variant, sizeof d->variant);
   read_next_key(r, "contract_key");
-  read_string(r, d->contract_key, sizeof d->contract_key);
+  json_read_string(r, d->contract_key, sizeof d->contract_key);
   read_next_key(r, "tile_tokens");
-  d->tile_tokens = (int)read_number(r, INT_MAX);
+  d->tile_tokens = (int)json_read_integer(r, 0, INT_MAX);
   read_next_key(r, "workspace");
   read_extent(r, &d->workspace);
   read_next_key(r, "kernels");
-  expect(r, '[');
-  while (next_item(r, d->kernel_count)) {
+  json_expect(r, '[');
+  while (json_next(r, d->kernel_count, ']')) {
     if (d->kernel_count == DESCRIPTOR_MAX_KERNELS)
-      r->failed = true;
+      json_fail(r, "what heddle writes");
     else
       read_kernel(r, &d->kernels[d->kernel_count++]);
   }
-  expect(r, '}');
-  if (!r->failed) skip_space(r);
-  if (r->at != r->end) r->failed = true;
+  json_expect(r, '}');
+  json_expect_end(r);
 }
 
 hd_status descriptor_parse(const char *json, size_t length, descriptor *out_descriptor) {
-  reader r = {json, json + length, false};
+  json_reader r = json_reader_of(json, length);
   descriptor d;
   memset(&d, 0, sizeof d);
   read_descriptor(&r, &d);
-  if (r.failed) return HD_INVALID;
+  if (json_failed(&r)) return HD_INVALID;
   *out_descriptor = d;
   return HD_OK;
 }

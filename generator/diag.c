@@ -17,6 +17,8 @@ void diags_finish(diags *list) {
   for (size_t i = 0; i < list->count; i++) {
     free(list->items[i].field);
     free(list->items[i].message);
+    free(list->items[i].found);
+    free(list->items[i].allowed);
   }
   free(list->items);
   *list = (diags){0};
@@ -53,7 +55,7 @@ static void diags_vaddf(diags *list, diag_severity severity, const char *code, c
     free(field_copy);
     return;
   }
-  *slot = (diag){severity, code, field_copy, message_copy, line, column};
+  *slot = (diag){severity, code, field_copy, message_copy, line, column, NULL, NULL};
   list->count++;
 }
 
@@ -70,6 +72,24 @@ void diags_errorf(diags *list, const char *code, const char *field, const char *
   va_start(args, format);
   diags_vaddf(list, DIAG_ERROR, code, field, 0, 0, format, args);
   va_end(args);
+}
+
+void diags_refusef(diags *list, const char *code, const char *field, const char *found, const char *allowed,
+                   const char *format, ...) {
+  size_t before = list->count;
+  va_list args;
+  va_start(args, format);
+  diags_vaddf(list, DIAG_ERROR, code, field, 0, 0, format, args);
+  va_end(args);
+  if (list->count == before) return;
+  diag *added = &list->items[before];
+  added->found = strdup(found);
+  added->allowed = strdup(allowed);
+  if (added->found && added->allowed) return;
+  free(added->found);
+  free(added->allowed);
+  added->found = added->allowed = NULL;
+  list->failed = true;
 }
 
 size_t diags_errors(const diags *list) {

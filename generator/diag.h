@@ -14,6 +14,7 @@ typedef struct diag {
   char *field;      /* dotted path in the spec ("kv.page"), or NULL */
   char *message;    /* one line, lower case, no full stop */
   int line, column; /* 1-based, 0 when the diagnostic has no place in a file */
+  char *found, *allowed; /* both or neither: what diags_refusef was told, apart from the message */
 } diag;
 
 typedef struct diags {
@@ -29,6 +30,9 @@ void diags_addf(diags *list, diag_severity severity, const char *code, const cha
 /* Error without a place in a file. */
 void diags_errorf(diags *list, const char *code, const char *field, const char *format, ...)
     HD_PRINTF(4, 5);
+/* The same about a value that is not among those allowed: each is kept for tables and programs to read. */
+void diags_refusef(diags *list, const char *code, const char *field, const char *found, const char *allowed,
+                   const char *format, ...) HD_PRINTF(6, 7);
 size_t diags_errors(const diags *list);
 
 /* "file:line:col: error: message [code]" per entry, with the offending line and a caret when `source` (the

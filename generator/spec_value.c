@@ -297,25 +297,13 @@ bool spec_parse_integers(spec_reader *r, const spec_field *f, const spec_node *n
   return true;
 }
 
-/* strtod reads the point of the process's locale; a spec has a full stop. */
-static double read_decimal(const char *s) {
-  char point[16], buffer[128];
-  snprintf(point, sizeof point, "%.1f", 0.0); /* "0.0", "0,0" */
-  point[strlen(point) - 1] = '\0';
-  const char *stop = strchr(s, '.');
-  if (stop)
-    snprintf(buffer, sizeof buffer, "%.*s%s%s", (int)(stop - s), s, point + 1, stop + 1);
-  else
-    snprintf(buffer, sizeof buffer, "%s", s);
-  return strtod(buffer, NULL);
-}
-
 /* A number that fp32 holds without becoming 0 or infinite, rounded to it: kernels calculate in fp32, so that
  * is the number the contract has. */
 static bool read_fp32(const spec_field *f, const spec_node *node, double *out_value) {
   if (node->kind != NODE_SCALAR || node->quoted || strlen(node->text) > 64 || !is_number(node->text))
     return false;
-  double exact = read_decimal(node->text);
+  double exact;
+  if (!text_read_double(node->text, strlen(node->text), &exact)) return false;
   if (!(fabs(exact) <= dtype_max(DTYPE_FP32))) return false;
   double value = (double)(float)exact;
   if (value == 0 && exact != 0) return false;

@@ -172,6 +172,25 @@ void text_add_double(text *t, double value) {
   }
 }
 
+/* strtod reads the point of the process's locale; a number in a file has a full stop. */
+bool text_read_double(const char *bytes, size_t length, double *out_value) {
+  enum { LONGEST = 100 };
+  char point[16], buffer[LONGEST + sizeof point], *end;
+  snprintf(point, sizeof point, "%.1f", 0.0); /* "0.0", "0,0" */
+  point[strlen(point) - 1] = '\0';
+  if (length == 0 || length > LONGEST || memchr(bytes, '\0', length)) return false;
+  const char *stop = memchr(bytes, '.', length);
+  if (stop)
+    snprintf(buffer, sizeof buffer, "%.*s%s%.*s", (int)(stop - bytes), bytes, point + 1,
+             (int)(length - 1 - (size_t)(stop - bytes)), stop + 1);
+  else
+    snprintf(buffer, sizeof buffer, "%.*s", (int)length, bytes);
+  const double value = strtod(buffer, &end);
+  if (*end) return false;
+  *out_value = value;
+  return true;
+}
+
 char *text_take(text *t) {
   text_add_bytes(t, NULL, 0); /* an empty text is a string too */
   char *data = t->failed ? NULL : t->data;
