@@ -90,6 +90,9 @@ static const emu_access memory_accesses[] = {
     ASYNC_FROM("store_async_from_lds_b32", 4),
     ASYNC_FROM("store_async_from_lds_b64", 8),
     ASYNC_FROM("store_async_from_lds_b128", 16),
+    LOAD("load_monitor_b32", 4),
+    LOAD("load_monitor_b64", 8),
+    LOAD("load_monitor_b128", 16),
     {"prefetch_b8", EMU_PREFETCH, 1, 1, 0, false, false, false, false, 0},
     /* atomics: gfx9, then gfx12 */
     ATOMIC("atomic_swap", 4, EMU_SWAP),
@@ -264,6 +267,11 @@ static const emu_access lds_accesses[] = {
     BOTH("and_b64", "and_rtn_b64", 8, EMU_AND),
     BOTH("or_b64", "or_rtn_b64", 8, EMU_OR),
     BOTH("xor_b64", "xor_rtn_b64", 8, EMU_XOR),
+    BOTH("rsub_u64", "rsub_rtn_u64", 8, EMU_REVERSE_SUBTRACT),
+    BOTH("inc_u64", "inc_rtn_u64", 8, EMU_INCREMENT),
+    BOTH("dec_u64", "dec_rtn_u64", 8, EMU_DECREMENT),
+    BOTH("min_num_f64", "min_num_rtn_f64", 8, EMU_MIN_FLOAT),
+    BOTH("max_num_f64", "max_num_rtn_f64", 8, EMU_MAX_FLOAT),
     BOTH("add_f64", "add_rtn_f64", 8, EMU_ADD_FLOAT),
     BOTH("min_f64", "min_rtn_f64", 8, EMU_MIN_FLOAT),
     BOTH("max_f64", "max_rtn_f64", 8, EMU_MAX_FLOAT),
@@ -692,13 +700,42 @@ static void atomic(emu_wave *w, const emu_instruction *i) {
   }
 }
 
-/* ---- Transposed LDS reads ----
- * gfx950: 16 lanes hold the addresses of a 16-lane block's rows; lane t gets column t of the block. Each
- * lane's 8 bytes at its own address are taken as a row of 64 / bits elements; the result of lane t, element
- * e, is element (t % per_row) of the row that lane (t / per_row) + e * (16 / per_row) … addressed. Not yet
- * pinned down by a public document: refused, not guessed. */
+/* ---- Transposed LDS reads of gfx950 ----
+ * 16 lanes together read a matrix whose rows have 16 elements: with `per` elements in a lane's 64 bits, 16 /
+ * per neighbouring lanes address one row, and `per` rows are read. Lane t then holds column t, row e in
+ * element e. (Kernels in the field use exactly this: lane l of 16 addresses row l / (16 / per), columns from
+ * (l % (16 / per)) * per.) EXEC must be all ones. */
+static uint32_t element_of(const uint8_t *bytes, unsigned index, unsigned bits) {
+  unsigned at = index * bits;
+  uint32_t word = bits == 16 ? (uint32_t)bytes[at / 8] | (uint32_t)bytes[at / 8 + 1] << 8
+                             : (uint32_t)bytes[at / 8] >> (at % 8);
+  return word & ((1u << bits) - 1);
+}
+
 static void load_transposed(emu_wave *w, const emu_instruction *i) {
-  emu_fault(w, i, -1, "the emulator does not implement this instruction: transposed loads");
+  const emu_access *a = i->access;
+  enum { BLOCK = 16, BYTES = 8 };
+  if (emu_exec(w) != (w->lanes == 64 ? UINT64_MAX : UINT32_MAX)) {
+    emu_fault(w, i, -1, "a transposed load needs all lanes active");
+    return;
+  }
+  operands o = find_operands(w, i);
+  unsigned bits = a->atomic, per = 64 / bits, lanes_a_row = BLOCK / per;
+  uint8_t in[EMU_LANES][BYTES];
+  for (int lane = 0; lane < w->lanes; ++lane) {
+    const uint8_t *from = resolve(w, i, place_of(w, i, &o, lane), lane, BYTES, false);
+    if (!from) return;
+    memcpy(in[lane], from, BYTES);
+  }
+  uint32_t row = emu_row_of(w, o.result);
+  for (int lane = 0; lane < w->lanes; ++lane) {
+    unsigned base = (unsigned)lane & ~(BLOCK - 1u), t = (unsigned)lane % BLOCK;
+    uint64_t value = 0;
+    for (unsigned e = 0; e < per; ++e)
+      value |= (uint64_t)element_of(in[base + e * lanes_a_row + t / per], t % per, bits) << (e * bits);
+    w->v[row][lane] = (uint32_t)value;
+    w->v[row + 1][lane] = (uint32_t)(value >> 32);
+  }
 }
 
 emu_handler emu_access_handler(const emu_access *access, bool to_lds) {

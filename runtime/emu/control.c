@@ -161,6 +161,25 @@ static void s_barrier_wait(emu_wave *w, const emu_instruction *i) {
   hold(w, i);
 }
 
+/* Named barriers: M0 holds the id in 5:0 (of s_barrier_init also the member count in 22:16). */
+static emu_barrier *named_barrier(emu_wave *w, const emu_instruction *i, const emu_operand *o) {
+  int n;
+  int64_t id = o->kind == EMU_SCALAR ? (int64_t)(emu_scalar32(w, o) & 0x3f) : (int64_t)o->bits;
+  return barrier_of(w, i, id, &n);
+}
+static void s_barrier_init(emu_wave *w, const emu_instruction *i) {
+  emu_barrier *barrier = named_barrier(w, i, &i->operand[0]);
+  if (barrier) *barrier = (emu_barrier){w->s[EMU_S_M0] >> 16 & 0x7f, 0, barrier->phase};
+}
+/* Joining only says which barrier s_barrier_wait 1 means; ids are explicit here. */
+static void s_barrier_join(emu_wave *w, const emu_instruction *i) {
+  (void)named_barrier(w, i, &i->operand[0]);
+}
+static void s_get_barrier_state(emu_wave *w, const emu_instruction *i) {
+  const emu_barrier *barrier = named_barrier(w, i, &i->operand[1]);
+  if (barrier) emu_set_scalar32(w, &i->operand[0], barrier->arrived << 4 | barrier->members << 16 | 1);
+}
+
 /* ---- Scalar memory ---- */
 
 static void store_words(emu_wave *w, const emu_operand *to, const uint8_t *from, uint32_t count) {
@@ -398,6 +417,11 @@ const emu_row emu_control_rows[] = {
     {"s_barrier_signal", s_barrier_signal, 0, EMU_NO_DESTINATION},
     {"s_barrier_signal_isfirst", s_barrier_signal_isfirst, 0, EMU_NO_DESTINATION},
     {"s_barrier_wait", s_barrier_wait, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED | EMU_YIELDS},
+    {"s_barrier_init", s_barrier_init, 0, EMU_NO_DESTINATION},
+    {"s_barrier_join", s_barrier_join, 0, EMU_NO_DESTINATION},
+    {"s_get_barrier_state", s_get_barrier_state, 1, 0},
+    {"s_get_shader_cycles_u64", read_clock, 1, 0},
+    IGNORED("s_wakeup_barrier"),
     {"s_load_dword", load_scalar, 1, EMU_MEMORY},
     {"s_load_dwordx2", load_scalar, 1, EMU_MEMORY},
     {"s_load_dwordx4", load_scalar, 1, EMU_MEMORY},

@@ -23,9 +23,9 @@ static void initialise(void) {
 /* ---- Rows ---- */
 
 static const emu_row *const tables[] = {
-    emu_scalar_rows,         emu_control_rows,        emu_lane_rows,          emu_vector_float_rows,
-    emu_vector_half_rows,    emu_vector_integer_rows, emu_vector_packed_rows, emu_vector_convert_rows,
-    emu_vector_compare_rows, emu_vector_wide_rows,    emu_matrix_rows,
+    emu_scalar_rows,         emu_tensor_rows,         emu_control_rows,        emu_lane_rows,
+    emu_vector_float_rows,   emu_vector_half_rows,    emu_vector_integer_rows, emu_vector_packed_rows,
+    emu_vector_convert_rows, emu_vector_compare_rows, emu_vector_wide_rows, emu_vector_scale_rows,    emu_matrix_rows,
 };
 
 const emu_row *emu_find_row(const char *name, size_t length) {
