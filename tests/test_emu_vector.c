@@ -268,7 +268,7 @@ static bool has_row(const char *name) {
 Test(emu_vector, an_instruction_without_a_row_fails) {
   static const emu_row *const tables[] = {emu_vector_float_rows,   emu_vector_half_rows,    emu_vector_integer_rows,
                                           emu_vector_packed_rows,  emu_vector_convert_rows, emu_vector_compare_rows,
-                                          emu_vector_wide_rows};
+                                          emu_vector_wide_rows,    emu_vector_scale_rows};
   load_rows();
   size_t tested = 0;
   for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t)

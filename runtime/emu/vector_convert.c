@@ -424,18 +424,7 @@ static void stochastic_to_16(emu_wave *w, const emu_instruction *i, emu_format_i
 }
 static void v_cvt_sr_f16_f32(emu_wave *w, const emu_instruction *i) { stochastic_to_16(w, i, EMU_FORMAT_F16); }
 static void v_cvt_sr_bf16_f32(emu_wave *w, const emu_instruction *i) { stochastic_to_16(w, i, EMU_FORMAT_BF16); }
-
-static void stochastic_pair(emu_wave *w, const emu_instruction *i, emu_format_id format) {
-  emu_block x, y, z, r;
-  const uint32_t *p = source_f32(w, i, 0, &x), *q = source_f32(w, i, 1, &y), *s = source_b32(w, i, 2, &z);
-  bool saturate = mode_fp16_overflow(w);
-  /* One random word serves both; the second uses it rotated so that the two are not rounded alike. */
-  LANES r.lane[lane] = emu_encode_stochastic(format, emu_float(p[lane]), s[lane], saturate) |
-                       emu_encode_stochastic(format, emu_float(q[lane]), s[lane] << 16 | s[lane] >> 16, saturate) << 16;
-  emu_result(w, i, EMU_B32, r.lane);
-}
-static void v_cvt_sr_pk_f16_f32(emu_wave *w, const emu_instruction *i) { stochastic_pair(w, i, EMU_FORMAT_F16); }
-static void v_cvt_sr_pk_bf16_f32(emu_wave *w, const emu_instruction *i) { stochastic_pair(w, i, EMU_FORMAT_BF16); }
+/* v_cvt_sr_pk_*: how one random number serves two elements is not documented; not emulated. */
 
 #define KEEPS(name) {#name, name, 1, EMU_KEEPS_HIGH}
 
@@ -505,7 +494,5 @@ const emu_row emu_vector_convert_rows[] = {
     ROW(v_cvt_sr_bf8_f16),
     KEEPS(v_cvt_sr_f16_f32),
     KEEPS(v_cvt_sr_bf16_f32),
-    ROW(v_cvt_sr_pk_f16_f32),
-    ROW(v_cvt_sr_pk_bf16_f32),
     END_OF_ROWS,
 };

@@ -189,6 +189,20 @@ def nan8(fmt, a):
     return 0x7F | (0x80 if a & F32.sign else 0)
 
 
+def stochastic_8(fmt, v, r):
+    """The random number's top bits are added below the kept mantissa, then the rest is cut off."""
+    a, e = abs(v), 0
+    if a == 0:
+        return 0
+    while Fraction(2) ** (e + 1) <= a:
+        e += 1
+    while Fraction(2) ** e > a:
+        e -= 1
+    step = Fraction(2) ** (max(e, 1 - fmt.bias) - fmt.m)
+    drop = 23 - fmt.m
+    return fmt.encode(a + step * Fraction(r >> 32 - drop, 1 << drop), mode="zero") | (fmt.sign if v < 0 else 0)
+
+
 def rows_to_8(targets, formats):
     for t, fmt in formats.items():
         for saturate in (False, True):
@@ -203,15 +217,7 @@ def rows_to_8(targets, formats):
         value, rand = [bits32(x) for x in (1.0, 1.03125, 1.0625, -1.09, 2.5, 3.3, -100.0, 0.07)] * 2, [0, 0x80000000, 0xFFFFFFFF, 0x40000000] * 4
 
         def stochastic(a, r, fmt=fmt):
-            v = abs(F32.value(a))
-            e = 0
-            while Fraction(2) ** (e + 1) <= v:
-                e += 1
-            while Fraction(2) ** e > v:
-                e -= 1
-            step = Fraction(2) ** (max(e, 1 - fmt.bias) - fmt.m)
-            drop = 23 - fmt.m
-            return fmt.encode(v + step * Fraction(r >> 32 - drop, 1 << drop), mode="zero") | (fmt.sign if a & F32.sign else 0)
+            return stochastic_8(fmt, F32.value(a), r)
         codes = [stochastic(a, r) for a, r in zip(value, rand)]
         inputs = {"v0": value, "v1": rand, "v10": [0xA5B6C7D8] * LANES}
         row(f"v_cvt_sr_{t}_f32", f"v_cvt_sr_{t}_f32 v10, v0, v1", inputs, {"v10": [0xA5B6C700 | c for c in codes]}, targets)
@@ -242,6 +248,112 @@ for t, fmt in (("f16", F16), ("bf16", BF16)):
         return fmt.encode(v + Fraction(2) ** (e - fmt.m) * Fraction(r >> 32 - drop, 1 << drop), mode="zero") | (fmt.sign if a & F32.sign else 0)
     row(f"v_cvt_sr_{t}_f32", f"v_cvt_sr_{t}_f32 v10, v0, v1", {"v0": value, "v1": rand, "v10": [0xA5A50000] * LANES},
         {"v10": [0xA5A50000 | stochastic16(a, r) for a, r in zip(value, rand)]})
-    turned = [r << 16 & M32 | r >> 16 for r in rand]
-    row(f"v_cvt_sr_pk_{t}_f32", f"v_cvt_sr_pk_{t}_f32 v10, v0, v1, v2", {"v0": value, "v1": value[1:] + value[:1], "v2": rand},
-        {"v10": [stochastic16(a, r) | stochastic16(b, q) << 16 for a, b, r, q in zip(value, value[1:] + value[:1], rand, turned)]})
+
+# ---- block scales ------------------------------------------------------------------------------------------------------------------
+SCALES = [bits32(2.0 ** (n - 6)) | (n * 12345 & 0x7FFFFF) for n in range(LANES)]  # only the exponent counts
+POWER = [Fraction(2) ** (n - 6) for n in range(LANES)]
+WIDE = {"f32": F32, "f16": F16, "bf16": BF16}
+NARROW = {"fp8": FP8, "bf8": BF8, "fp4": FP4, "fp6": FP6, "bf6": BF6}
+
+
+def wide_of(wide, fmt, code, power):
+    """fmt's code times a power of two, as a code of the wide format."""
+    if fmt.is_nan(code):
+        return "nan"
+    if fmt.is_inf(code):
+        return (wide.top() + 1) | (wide.sign if code & fmt.sign else 0)
+    return wide.encode(fmt.value(code) * power, bool(code & fmt.sign))
+
+
+def narrow_of(fmt, wide, code, power):
+    if wide.is_nan(code):
+        return fmt.top() | (fmt.sign if code & wide.sign else 0) if fmt.kind == "none" else 0x7F | (0x80 if code & wide.sign else 0)
+    if wide.is_inf(code):
+        v = fmt.top() if fmt.kind == "none" else fmt.top() + 1
+        return v | (fmt.sign if code & wide.sign else 0)
+    v = fmt.encode(wide.value(code) / power, bool(code & wide.sign))
+    return 0x7F | (0x80 if code & wide.sign else 0) if v == "nan" else v
+
+
+WORDS = [0x7E38C1B2 + n * 0x1B3D5F7 & M32 for n in range(LANES)]
+HALF = {"f16": ("nan16", "pair16"), "bf16": ("nanb16", "pairb16")}
+for t in ("fp8", "bf8", "fp4"):
+    fmt = NARROW[t]
+    for w, wide_ in WIDE.items():
+        picks = range(4) if t == "fp4" else range(2)
+        for pick in picks:
+            at = lambda n, e: WORDS[n] >> ((8 * pick + 4 * e) if t == "fp4" else (16 * pick + 8 * e)) & (15 if t == "fp4" else 255)
+            lo = [wide_of(wide_, fmt, at(n, 0), POWER[n]) for n in range(LANES)]
+            hi = [wide_of(wide_, fmt, at(n, 1), POWER[n]) for n in range(LANES)]
+            sel = f" op_sel:[{pick & 1},{pick >> 1},0]" if pick else ""
+            d = "v[10:11]" if w == "f32" else "v10"
+            want = {"v10": lo, "v11": hi} if w == "f32" else {"v10": [pair(HALF[w][1], x, y) for x, y in zip(lo, hi)]}
+            row(f"v_cvt_scalef32_pk_{w}_{t}", f"v_cvt_scalef32_pk_{w}_{t} {d}, v0, v1{sel}", {"v0": WORDS, "v1": SCALES}, want)
+        # encoding: values over the whole range
+        first = draw("scale" + w + t, {"f32": TO8, "f16": POOL16, "bf16": POOLB}[w], 1, 16)[0]
+        second = draw("scale2" + w + t, {"f32": TO8, "f16": POOL16, "bf16": POOLB}[w], 1, 16)[0]
+        for pick in picks:
+            bits = 4 if t == "fp4" else 8
+            got = [narrow_of(fmt, wide_, x, p) | narrow_of(fmt, wide_, y, p) << bits for x, y, p in zip(first, second, POWER)]
+            shift = 8 * pick if t == "fp4" else 16 * pick
+            field = ((1 << 2 * bits) - 1) << shift
+            if w == "f32":
+                sel = "" if not pick else f" op_sel:[0,0,{pick & 1},{pick >> 1}]" if t == "fp4" else " op_sel:[0,0,0,1]"
+                asm, inputs = f"v_cvt_scalef32_pk_{t}_{w} v10, v0, v1, v2{sel}", {"v0": first, "v1": second, "v2": SCALES}
+            else:
+                sel = "" if not pick else f" op_sel:[0,0,{pick & 1},{pick >> 1}]" if t == "fp4" else " op_sel:[0,0,1]"
+                asm, inputs = f"v_cvt_scalef32_pk_{t}_{w} v10, v0, v1{sel}", {"v0": [x | y << 16 for x, y in zip(first, second)], "v1": SCALES}
+            row(f"v_cvt_scalef32_pk_{t}_{w}", asm, {**inputs, "v10": [0x5A6B7C8D] * LANES}, {"v10": [0x5A6B7C8D & ~field | g << shift for g in got]})
+for t in ("fp8", "bf8"):
+    fmt = NARROW[t]
+    for pick in range(4):
+        codes = [w_ >> 8 * pick & 255 for w_ in WORDS]
+        sel = f"[{pick & 1},{pick >> 1},"
+        row(f"v_cvt_scalef32_f32_{t}", f"v_cvt_scalef32_f32_{t} v10, v0, v1 op_sel:{sel}0]", {"v0": WORDS, "v1": SCALES},
+            {"v10": [wide_of(F32, fmt, c, p) for c, p in zip(codes, POWER)]})
+        half = [wide_of(F16, fmt, c, p) for c, p in zip(codes, POWER)]
+        clean = [h if h != "nan" else None for h in half]
+        row(f"v_cvt_scalef32_f16_{t}", f"v_cvt_scalef32_f16_{t} v10, v0, v1 op_sel:{sel}1]", {"v0": WORDS, "v1": SCALES, "v10": [0x11112222] * LANES},
+            {"v10": [pair("pair16", 0x2222, h) for h in half]})
+    for w, wide_ in WIDE.items():
+        values = [wide_.encode(Fraction(5 * n + 3, 7) * (-1) ** n * POWER[n]) for n in range(LANES)]
+        rand = [0, 0x80000000, 0xFFFFFFFF, 0x40000000] * 4
+        codes = [stochastic_8(fmt, wide_.value(v) / p, r) for v, p, r in zip(values, POWER, rand)]
+        for pick in range(4):
+            row(f"v_cvt_scalef32_sr_{t}_{w}", f"v_cvt_scalef32_sr_{t}_{w} v10, v0, v1, v2 op_sel:[0,0,{pick & 1},{pick >> 1}]",
+                {"v0": values, "v1": rand, "v2": SCALES, "v10": [0x5A6B7C8D] * LANES},
+                {"v10": [0x5A6B7C8D & ~(255 << 8 * pick) | c << 8 * pick for c in codes]})
+
+
+def bulk(values, bits):
+    """Elements of one lane to words, lowest bits first."""
+    n = sum(v << bits * e for e, v in enumerate(values))
+    return [n >> 32 * k & M32 for k in range(len(values) * bits // 32)]
+
+
+def columns(first, lanes):
+    return {f"v{first + k}": [lane[k] for lane in lanes] for k in range(len(lanes[0]))}
+
+
+def span(first, count):
+    return f"v[{first}:{first + count - 1}]" if count > 1 else f"v{first}"
+
+
+for t, fmt in NARROW.items():
+    for w, wide_ in WIDE.items():
+        wb = 32 if w == "f32" else 16
+        rng = random.Random(t + w)
+        if t in ("fp6", "bf6"):
+            codes = [[rng.getrandbits(6) for _ in range(32)] for _ in range(LANES)]
+            want = [bulk([wide_of(wide_, fmt, c, p) for c in lane], wb) for lane, p in zip(codes, POWER)]
+            row(f"v_cvt_scalef32_pk32_{w}_{t}", f"v_cvt_scalef32_pk32_{w}_{t} {span(20, len(want[0]))}, v[0:5], v8",
+                {**columns(0, [bulk(lane, 6) for lane in codes]), "v8": SCALES}, columns(20, want))
+        for count in (8, 16, 32):
+            pool = [wide_.encode(Fraction(k, 5) * (-1) ** k) for k in range(40)]
+            lanes = [[rng.choice(pool) for _ in range(count)] for _ in range(LANES)]
+            want = [bulk([narrow_of(fmt, wide_, v, p) for v in lane], fmt.bits) for lane, p in zip(lanes, POWER)]
+            name = f"v_cvt_scalef32_pk{count}_{t}_{w}"
+            if (count == 8) == (t in ("fp6", "bf6")) or (count == 32 and w == "f32") or (count > 8 and t not in ("fp6", "bf6")):
+                continue
+            source = [bulk(lane, wb) for lane in lanes]
+            row(name, f"{name} {span(60, len(want[0]))}, {span(20, len(source[0]))}, v8", {**columns(20, source), "v8": SCALES}, columns(60, want))
