@@ -113,6 +113,10 @@ EMU_INLINE float to_odd_f32(double value) {
   return emu_f32(inexact ? (bits - (uint32_t)overshot) | 1 : bits);
 }
 
+/* Sums of two f16 (exact in f64) and of two bf16, rounded to odd so that any rounding to the half is right. */
+EMU_INLINE float add_f16(float a, float b) { return to_odd_f32((double)a + (double)b); }
+EMU_INLINE float add_bf16(float a, float b) { return to_odd_f32(fma_to_odd((double)a, 1.0, (double)b)); }
+
 /* The larger and the smaller of two, by the rules of v_max_f32/v_min_f32 and minNum/maxNum: a NaN loses against a number,
  * +0 is larger than -0. */
 EMU_INLINE float max_number(float a, float b) {

@@ -1,7 +1,7 @@
 /* f16 and bf16 arithmetic, one value a lane, and the mixed-precision multiply-adds.
  *
- * Add, multiply and the rest go through f32: it has more than twice the bits of either format plus two, so the second
- * rounding changes nothing. Multiply-adds go through f64 rounded to odd. Transcendentals are rounded once from f32 (f64 for
+ * Products are exact in f32. Sums and multiply-adds go through f64 and are rounded to odd on the way, so that the one rounding
+ * that counts is that to the half. Quotients and roots go through f32, whose bits suffice for nearest even. Transcendentals are rounded once from f32 (f64 for
  * sine and cosine); unlike the f32 forms they take and give denormals. */
 #include "vector.h"
 
@@ -53,7 +53,7 @@ EMU_INLINE float fma_half(float a, float b, float c) { return to_odd_f32(fma_to_
 /* v_mad_f16 rounds the product, too. */
 EMU_INLINE float mad_half(float a, float b, float c) {
   float product = emu_f32_from_f16(emu_f16_from_f32(a * b));
-  return product + c;
+  return add_f16(product, c);
 }
 EMU_INLINE float fraction(float a) {
   float f = a - floorf(a);
@@ -67,9 +67,9 @@ EMU_INLINE float in_turns(double (*function)(double), float a) {
 /* Between the infinities of 2^x that neither format holds exp2f is exact enough to round once. */
 EMU_INLINE float round_from_f64(double a) { return to_odd_f32(a); }
 
-HALF(v_add_f16, EMU_F16, 2, a + b)
-HALF(v_sub_f16, EMU_F16, 2, a - b)
-HALF(v_subrev_f16, EMU_F16, 2, b - a)
+HALF(v_add_f16, EMU_F16, 2, add_f16(a, b))
+HALF(v_sub_f16, EMU_F16, 2, add_f16(a, -b))
+HALF(v_subrev_f16, EMU_F16, 2, add_f16(b, -a))
 HALF(v_mul_f16, EMU_F16, 2, a *b)
 HALF(v_min_f16, EMU_F16, 2, min_number(a, b))
 HALF(v_max_f16, EMU_F16, 2, max_number(a, b))

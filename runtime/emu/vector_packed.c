@@ -186,7 +186,7 @@ static void result_pk_half(emu_wave *w, const emu_instruction *i, emu_type type,
 
 EMU_INLINE float fma_half(float a, float b, float c) { return to_odd_f32(fma_to_odd((double)a, (double)b, (double)c)); }
 
-PACKED_HALF(v_pk_add_f16, EMU_PK_F16, 2, a + b)
+PACKED_HALF(v_pk_add_f16, EMU_PK_F16, 2, add_f16(a, b))
 PACKED_HALF(v_pk_mul_f16, EMU_PK_F16, 2, a *b)
 PACKED_HALF(v_pk_fma_f16, EMU_PK_F16, 3, fma_half(a, b, c))
 PACKED_HALF(v_pk_min_f16, EMU_PK_F16, 2, min_number(a, b))
@@ -197,7 +197,7 @@ PACKED_HALF(v_pk_minimum_f16, EMU_PK_F16, 2, minimum(a, b))
 PACKED_HALF(v_pk_maximum_f16, EMU_PK_F16, 2, maximum(a, b))
 PACKED_HALF(v_pk_minimum3_f16, EMU_PK_F16, 3, minimum(minimum(a, b), c))
 PACKED_HALF(v_pk_maximum3_f16, EMU_PK_F16, 3, maximum(maximum(a, b), c))
-PACKED_HALF(v_pk_add_bf16, EMU_PK_BF16, 2, a + b)
+PACKED_HALF(v_pk_add_bf16, EMU_PK_BF16, 2, add_bf16(a, b))
 PACKED_HALF(v_pk_mul_bf16, EMU_PK_BF16, 2, a *b)
 PACKED_HALF(v_pk_fma_bf16, EMU_PK_BF16, 3, fma_half(a, b, c))
 PACKED_HALF(v_pk_min_num_bf16, EMU_PK_BF16, 2, min_number(a, b))
@@ -205,8 +205,8 @@ PACKED_HALF(v_pk_max_num_bf16, EMU_PK_BF16, 2, max_number(a, b))
 
 static void v_pk_fmac_f16(emu_wave *w, const emu_instruction *i) {
   emu_block x, y, z, low, high;
-  const uint32_t *p = source_b32(w, i, 0, &x), *q = source_b32(w, i, 1, &y), *s = emu_previous(w, i, EMU_B32, &z).lo;
-  /* An inline constant feeds both halves here, as VOP2 has no op_sel. */
+  const uint32_t *p = source_pk_half(w, i, 0, EMU_PK_F16, &x), *q = source_pk_half(w, i, 1, EMU_PK_F16, &y);
+  const uint32_t *s = emu_previous(w, i, EMU_B32, &z).lo;
   LANES {
     low.lane[lane] = emu_bits(fma_half(half_value(EMU_PK_F16, p[lane]), half_value(EMU_PK_F16, q[lane]), half_value(EMU_PK_F16, s[lane])));
     high.lane[lane] = emu_bits(fma_half(half_value(EMU_PK_F16, p[lane] >> 16), half_value(EMU_PK_F16, q[lane] >> 16),

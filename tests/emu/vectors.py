@@ -16,6 +16,7 @@ from pathlib import Path
 import vectors_convert  # noqa: F401  each adds its rows
 import vectors_float  # noqa: F401
 import vectors_integer  # noqa: F401
+import vectors_modifiers  # noqa: F401
 from vectors_base import ROWS, TARGETS
 
 # ---- assembling ------------------------------------------------------------------------------------------------------
