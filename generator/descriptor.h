@@ -40,6 +40,9 @@ typedef enum dim {
   X(TENSOR_V_SCALE, "v_scale")                                                                               \
   X(TENSOR_PAGE_TABLE, "page_table")                                                                         \
   X(TENSOR_LENGTHS, "lengths")                                                                               \
+  X(TENSOR_KV_INDPTR, "kv_indptr")                                                                           \
+  X(TENSOR_KV_INDICES, "kv_indices")                                                                         \
+  X(TENSOR_LAST_PAGE_LEN, "last_page_len")                                                                   \
   X(TENSOR_SINKS, "sinks")                                                                                   \
   X(TENSOR_K, "k")                                                                                           \
   X(TENSOR_V, "v")                                                                                           \

@@ -133,8 +133,8 @@ static void describe(benchmark *b, const bench_shape *shape, bench_result *r) {
 }
 
 static hd_status run_split(benchmark *b, int64_t asked, bench_result *r, diags *errors) {
-  b->dims[DIM_SPLITS] =
-      session_splits(b->session, &b->decode, b->dims, b->data.memory[TENSOR_LENGTHS], asked);
+  b->dims[DIM_SPLITS] = session_splits(b->session, &b->decode, b->dims,
+                                       bind_longest(b->data.contract, &b->data.host, b->dims), asked);
   r->splits = b->dims[DIM_SPLITS];
   r->by_policy = asked == 0;
   hd_status status = check(b, r, errors);

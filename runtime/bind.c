@@ -10,10 +10,11 @@ typedef enum size_symbol {
   SIZE_ONE,
   SIZE_SEQS,
   SIZE_QUERY_ROWS, /* seqs*rows */
-  SIZE_ROWS,
   SIZE_Q_HEADS,
   SIZE_KV_HEADS,
-  SIZE_TABLE_PAGES,
+  SIZE_TABLE_PAGES, /* row length of the page table; entries of kv_indices */
+  SIZE_ITEMS,       /* lists of pages: one a sequence, or one a (sequence, kv head) */
+  SIZE_ITEMS_AND_ONE,
   SIZE_TOKENS,
   SIZE_DIM_QK,
   SIZE_DIM_V,
@@ -27,90 +28,103 @@ typedef struct tensor_shape {
   size_symbol sizes[RULE_MAX_RANK];
 } tensor_shape;
 
-static bool has_scales(const contract *c) {
-  return c->scale.granularity != SCALE_NONE;
+/* Whether each query row has a list of pages and a length of its own. Rows are then sequences of one row. */
+static bool rows_are_sequences(const contract *c) {
+  return c->select.per == PER_ROW;
 }
 
 static tensor_shape page_table_shape(const contract *c) {
-  switch (c->select.per) {
-  case PER_KV_HEAD:
-    return (tensor_shape){NULL, {SIZE_SEQS, SIZE_KV_HEADS, SIZE_TABLE_PAGES}};
-  case PER_ROW:
-    return (tensor_shape){NULL, {SIZE_SEQS, SIZE_ROWS, SIZE_TABLE_PAGES}};
-  default:
-    return (tensor_shape){NULL, {SIZE_SEQS, SIZE_TABLE_PAGES}};
-  }
+  return c->select.per == PER_KV_HEAD ? (tensor_shape){NULL, {SIZE_SEQS, SIZE_KV_HEADS, SIZE_TABLE_PAGES}}
+                                      : (tensor_shape){NULL, {SIZE_SEQS, SIZE_TABLE_PAGES}};
 }
 
 static tensor_shape scale_shape(const layout *l) {
   return l->count > 0 ? (tensor_shape){l, {SIZE_END}} : (tensor_shape){NULL, {SIZE_ONE}};
 }
 
-static bool shape_of(const contract *c, tensor_name name, tensor_shape *out_shape, dtype *out_dtype) {
-  tensor_shape shape;
-  dtype type;
+/* Tensors made of sizes, one row a tensor; which format: a field of the contract, or fixed. */
+typedef enum format_source { FORMAT_FIXED, FORMAT_QUERY, FORMAT_OUTPUT, FORMAT_INDEX } format_source;
+
+static const struct {
+  format_source source;
+  dtype fixed;
+  size_symbol sizes[RULE_MAX_RANK];
+} plain_tensors[TENSOR_COUNT] = {
+    [TENSOR_Q] = {FORMAT_QUERY, 0, {SIZE_QUERY_ROWS, SIZE_Q_HEADS, SIZE_DIM_QK}},
+    [TENSOR_K] = {FORMAT_QUERY, 0, {SIZE_TOKENS, SIZE_KV_HEADS, SIZE_DIM_QK}},
+    [TENSOR_V] = {FORMAT_QUERY, 0, {SIZE_TOKENS, SIZE_KV_HEADS, SIZE_DIM_V}},
+    [TENSOR_LENGTHS] = {FORMAT_FIXED, DTYPE_INT32, {SIZE_SEQS}},
+    [TENSOR_KV_INDPTR] = {FORMAT_FIXED, DTYPE_INT32, {SIZE_ITEMS_AND_ONE}},
+    [TENSOR_KV_INDICES] = {FORMAT_INDEX, 0, {SIZE_TABLE_PAGES}},
+    [TENSOR_LAST_PAGE_LEN] = {FORMAT_FIXED, DTYPE_INT32, {SIZE_ITEMS}},
+    [TENSOR_SLOT_MAPPING] = {FORMAT_FIXED, DTYPE_INT64, {SIZE_TOKENS}},
+    [TENSOR_SINKS] = {FORMAT_FIXED, DTYPE_FP32, {SIZE_Q_HEADS}},
+    [TENSOR_OUT] = {FORMAT_OUTPUT, 0, {SIZE_QUERY_ROWS, SIZE_Q_HEADS, SIZE_DIM_V}},
+    [TENSOR_LSE] = {FORMAT_FIXED, DTYPE_FP32, {SIZE_QUERY_ROWS, SIZE_Q_HEADS}},
+};
+
+/* Whether the contract has the tensor at all. */
+static bool contract_has(const contract *c, tensor_name name) {
   switch (name) {
-  case TENSOR_Q:
-    shape = (tensor_shape){NULL, {SIZE_QUERY_ROWS, SIZE_Q_HEADS, SIZE_DIM_QK}};
-    type = c->query.dtype;
-    break;
-  case TENSOR_K:
-    shape = (tensor_shape){NULL, {SIZE_TOKENS, SIZE_KV_HEADS, SIZE_DIM_QK}};
-    type = c->query.dtype;
-    break;
-  case TENSOR_V:
-    shape = (tensor_shape){NULL, {SIZE_TOKENS, SIZE_KV_HEADS, SIZE_DIM_V}};
-    type = c->query.dtype;
-    break;
+  case TENSOR_K_SCALE:
+  case TENSOR_V_SCALE:
+    return c->scale.granularity != SCALE_NONE;
+  case TENSOR_SINKS:
+    return c->mask.sinks;
+  case TENSOR_LSE:
+    return c->output.lse;
+  case TENSOR_PAGE_TABLE:
+  case TENSOR_LENGTHS:
+    return c->select.form != SELECT_INDPTR;
+  case TENSOR_KV_INDPTR:
+  case TENSOR_KV_INDICES:
+  case TENSOR_LAST_PAGE_LEN:
+    return c->select.form == SELECT_INDPTR;
+  case TENSOR_WORKSPACE:
+    return false;
+  default:
+    return (unsigned)name < TENSOR_COUNT;
+  }
+}
+
+static dtype format_of(const contract *c, format_source source, dtype fixed) {
+  switch (source) {
+  case FORMAT_QUERY:
+    return c->query.dtype;
+  case FORMAT_OUTPUT:
+    return c->output.dtype;
+  case FORMAT_INDEX:
+    return c->select.index;
+  default:
+    return fixed;
+  }
+}
+
+static bool shape_of(const contract *c, tensor_name name, tensor_shape *out_shape, dtype *out_dtype) {
+  if (!contract_has(c, name)) return false;
+  switch (name) {
   case TENSOR_K_CACHE:
-    shape = (tensor_shape){&c->kv.k, {SIZE_END}};
-    type = c->kv.k_dtype;
+    *out_shape = (tensor_shape){&c->kv.k, {SIZE_END}};
+    *out_dtype = c->kv.k_dtype;
     break;
   case TENSOR_V_CACHE:
-    shape = (tensor_shape){&c->kv.v, {SIZE_END}};
-    type = c->kv.v_dtype;
+    *out_shape = (tensor_shape){&c->kv.v, {SIZE_END}};
+    *out_dtype = c->kv.v_dtype;
     break;
   case TENSOR_K_SCALE:
-    if (!has_scales(c)) return false;
-    shape = scale_shape(&c->scale.k);
-    type = c->scale.dtype;
-    break;
   case TENSOR_V_SCALE:
-    if (!has_scales(c)) return false;
-    shape = scale_shape(&c->scale.v);
-    type = c->scale.dtype;
+    *out_shape = scale_shape(name == TENSOR_K_SCALE ? &c->scale.k : &c->scale.v);
+    *out_dtype = c->scale.dtype;
     break;
   case TENSOR_PAGE_TABLE:
-    shape = page_table_shape(c);
-    type = c->select.index;
-    break;
-  case TENSOR_LENGTHS:
-    shape = (tensor_shape){NULL, {SIZE_SEQS}};
-    type = DTYPE_INT32;
-    break;
-  case TENSOR_SLOT_MAPPING:
-    shape = (tensor_shape){NULL, {SIZE_TOKENS}};
-    type = DTYPE_INT64;
-    break;
-  case TENSOR_SINKS:
-    if (!c->mask.sinks) return false;
-    shape = (tensor_shape){NULL, {SIZE_Q_HEADS}};
-    type = DTYPE_FP32;
-    break;
-  case TENSOR_OUT:
-    shape = (tensor_shape){NULL, {SIZE_QUERY_ROWS, SIZE_Q_HEADS, SIZE_DIM_V}};
-    type = c->output.dtype;
-    break;
-  case TENSOR_LSE:
-    if (!c->output.lse) return false;
-    shape = (tensor_shape){NULL, {SIZE_QUERY_ROWS, SIZE_Q_HEADS}};
-    type = DTYPE_FP32;
+    *out_shape = page_table_shape(c);
+    *out_dtype = c->select.index;
     break;
   default:
-    return false;
+    *out_shape = (tensor_shape){0};
+    memcpy(out_shape->sizes, plain_tensors[name].sizes, sizeof out_shape->sizes);
+    *out_dtype = format_of(c, plain_tensors[name].source, plain_tensors[name].fixed);
   }
-  *out_shape = shape;
-  *out_dtype = type;
   return true;
 }
 
@@ -118,19 +132,14 @@ static bool shape_of(const contract *c, tensor_name name, tensor_shape *out_shap
 static const struct {
   tensor_role write, decode;
 } roles[TENSOR_COUNT] = {
-    [TENSOR_Q] = {ROLE_NONE, ROLE_INPUT},
-    [TENSOR_K_CACHE] = {ROLE_UPDATED, ROLE_INPUT},
-    [TENSOR_V_CACHE] = {ROLE_UPDATED, ROLE_INPUT},
-    [TENSOR_K_SCALE] = {ROLE_UPDATED, ROLE_INPUT},
-    [TENSOR_V_SCALE] = {ROLE_UPDATED, ROLE_INPUT},
-    [TENSOR_PAGE_TABLE] = {ROLE_NONE, ROLE_INPUT},
-    [TENSOR_LENGTHS] = {ROLE_NONE, ROLE_INPUT},
-    [TENSOR_SINKS] = {ROLE_NONE, ROLE_INPUT},
-    [TENSOR_K] = {ROLE_INPUT, ROLE_NONE},
-    [TENSOR_V] = {ROLE_INPUT, ROLE_NONE},
-    [TENSOR_SLOT_MAPPING] = {ROLE_INPUT, ROLE_NONE},
-    [TENSOR_OUT] = {ROLE_NONE, ROLE_OUTPUT},
-    [TENSOR_LSE] = {ROLE_NONE, ROLE_OUTPUT},
+    [TENSOR_Q] = {ROLE_NONE, ROLE_INPUT},          [TENSOR_K_CACHE] = {ROLE_UPDATED, ROLE_INPUT},
+    [TENSOR_V_CACHE] = {ROLE_UPDATED, ROLE_INPUT}, [TENSOR_K_SCALE] = {ROLE_UPDATED, ROLE_INPUT},
+    [TENSOR_V_SCALE] = {ROLE_UPDATED, ROLE_INPUT}, [TENSOR_PAGE_TABLE] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_LENGTHS] = {ROLE_NONE, ROLE_INPUT},    [TENSOR_KV_INDPTR] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_KV_INDICES] = {ROLE_NONE, ROLE_INPUT}, [TENSOR_LAST_PAGE_LEN] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_SINKS] = {ROLE_NONE, ROLE_INPUT},      [TENSOR_K] = {ROLE_INPUT, ROLE_NONE},
+    [TENSOR_V] = {ROLE_INPUT, ROLE_NONE},          [TENSOR_SLOT_MAPPING] = {ROLE_INPUT, ROLE_NONE},
+    [TENSOR_OUT] = {ROLE_NONE, ROLE_OUTPUT},       [TENSOR_LSE] = {ROLE_NONE, ROLE_OUTPUT},
 };
 
 tensor_role bind_role(const contract *c, const char *operation, tensor_name name) {
@@ -150,8 +159,11 @@ static int64_t size_value(const contract *c, size_symbol symbol, const int64_t d
     return dims[DIM_SEQS];
   case SIZE_QUERY_ROWS:
     return dims[DIM_SEQS] * dims[DIM_ROWS];
-  case SIZE_ROWS:
-    return dims[DIM_ROWS];
+  case SIZE_ITEMS:
+  case SIZE_ITEMS_AND_ONE: {
+    int64_t lists = c->select.per == PER_KV_HEAD ? dims[DIM_SEQS] * dims[DIM_KV_HEADS] : dims[DIM_SEQS];
+    return symbol == SIZE_ITEMS ? lists : lists + 1;
+  }
   case SIZE_Q_HEADS:
     return dims[DIM_KV_HEADS] * c->query.heads_per_kv;
   case SIZE_KV_HEADS:
@@ -169,14 +181,29 @@ static int64_t size_value(const contract *c, size_symbol symbol, const int64_t d
   }
 }
 
-static const char *size_text(size_symbol symbol) {
-  static const char *const names[] = {
-      [SIZE_SEQS] = "seqs",         [SIZE_QUERY_ROWS] = "seqs*rows",
-      [SIZE_ROWS] = "rows",         [SIZE_Q_HEADS] = "q_heads",
-      [SIZE_KV_HEADS] = "kv_heads", [SIZE_TABLE_PAGES] = "table_pages",
-      [SIZE_TOKENS] = "tokens",     [SIZE_DIM_V] = NULL,
-  };
-  return names[symbol];
+/* NULL: a number of the contract. */
+static const char *size_text(const contract *c, size_symbol symbol) {
+  bool by_head = c->select.per == PER_KV_HEAD;
+  switch (symbol) {
+  case SIZE_SEQS:
+    return rows_are_sequences(c) ? "seqs*rows" : "seqs";
+  case SIZE_QUERY_ROWS:
+    return "seqs*rows";
+  case SIZE_Q_HEADS:
+    return "q_heads";
+  case SIZE_KV_HEADS:
+    return "kv_heads";
+  case SIZE_TABLE_PAGES:
+    return "table_pages";
+  case SIZE_ITEMS:
+    return by_head ? "seqs*kv_heads" : rows_are_sequences(c) ? "seqs*rows" : "seqs";
+  case SIZE_ITEMS_AND_ONE:
+    return by_head ? "seqs*kv_heads + 1" : rows_are_sequences(c) ? "seqs*rows + 1" : "seqs + 1";
+  case SIZE_TOKENS:
+    return "tokens";
+  default:
+    return NULL;
+  }
 }
 
 bool bind_tensor(const contract *c, tensor_name name, const int64_t dims[DIM_COUNT], tensor *out_tensor) {
@@ -215,7 +242,7 @@ void bind_expected_shape(const contract *c, tensor_name name, text *out) {
   } else {
     const int64_t none[DIM_COUNT] = {0};
     for (int i = 0; i < RULE_MAX_RANK && shape.sizes[i] != SIZE_END; i++) {
-      const char *symbol = size_text(shape.sizes[i]);
+      const char *symbol = size_text(c, shape.sizes[i]);
       if (i > 0) text_add(out, ", ");
       if (symbol)
         text_add(out, symbol);
@@ -358,13 +385,25 @@ static int64_t read_pages(binding *b) {
   return t->shape[0] / per_page;
 }
 
+/* Sequences, and how long the lists of pages are. */
+static void infer_selection(binding *b) {
+  const contract *c = b->contract;
+  if (c->select.form == SELECT_INDPTR) {
+    int64_t items = read_extent(b, TENSOR_LAST_PAGE_LEN, 0), heads = b->dims[DIM_KV_HEADS];
+    b->dims[DIM_TABLE_PAGES] = read_extent(b, TENSOR_KV_INDICES, 0);
+    b->dims[DIM_SEQS] = c->select.per == PER_KV_HEAD ? items / heads : items;
+    if (c->select.per == PER_KV_HEAD && items % heads != 0)
+      refuse_shape(b, TENSOR_LAST_PAGE_LEN, false, "kv_heads does not divide it");
+  } else {
+    b->dims[DIM_SEQS] = read_extent(b, TENSOR_LENGTHS, 0);
+    b->dims[DIM_TABLE_PAGES] = read_extent(b, TENSOR_PAGE_TABLE, c->select.per == PER_KV_HEAD ? 2 : 1);
+  }
+}
+
 static void infer_decode(binding *b) {
   const contract *c = b->contract;
   int64_t *dims = b->dims;
   int64_t query_rows = read_extent(b, TENSOR_Q, 0), q_heads = read_extent(b, TENSOR_Q, 1);
-  dims[DIM_SEQS] = read_extent(b, TENSOR_LENGTHS, 0);
-  tensor_shape table = page_table_shape(c);
-  dims[DIM_TABLE_PAGES] = read_extent(b, TENSOR_PAGE_TABLE, table.sizes[2] == SIZE_END ? 1 : 2);
   if (!b->good) return;
   if (q_heads <= 0 || q_heads % c->query.heads_per_kv != 0) {
     char reason[96];
@@ -373,14 +412,14 @@ static void infer_decode(binding *b) {
     return;
   }
   dims[DIM_KV_HEADS] = q_heads / c->query.heads_per_kv;
+  infer_selection(b);
+  if (!b->good) return;
+  int most = rows_are_sequences(c) ? 1 : c->query.rows;
   dims[DIM_ROWS] = dims[DIM_SEQS] > 0 ? query_rows / dims[DIM_SEQS] : 1;
-  bool rows_fit =
-      dims[DIM_ROWS] >= 1 && dims[DIM_ROWS] <= c->query.rows && dims[DIM_ROWS] * dims[DIM_SEQS] == query_rows;
-  if (!rows_fit) {
+  if (dims[DIM_ROWS] < 1 || dims[DIM_ROWS] > most || dims[DIM_ROWS] * dims[DIM_SEQS] != query_rows) {
     char reason[160];
-    snprintf(reason, sizeof reason,
-             "lengths gives %" PRId64 " sequences, and a sequence has 1 to %d query rows", dims[DIM_SEQS],
-             c->query.rows);
+    snprintf(reason, sizeof reason, "%s gives %" PRId64 " sequences, and a sequence has 1 to %d query rows",
+             c->select.form == SELECT_INDPTR ? "last_page_len" : "lengths", dims[DIM_SEQS], most);
     refuse_shape(b, TENSOR_Q, false, reason);
   }
 }
@@ -445,8 +484,9 @@ hd_status bind_dims(const contract *c, const char *operation, const tensors *t, 
                  operation);
     return HD_INVALID;
   }
-  if (decode && c->select.form != SELECT_TABLE) {
-    diags_errorf(errors, "bind.select", "select.form", "only select.form: table can be bound");
+  if (decode && c->select.form == SELECT_BLOCKS) {
+    diags_errorf(errors, "bind.select", "select.form",
+                 "select.form: blocks can't be bound, only table and indptr");
     return HD_DECLINED;
   }
   check_presence(&b);
@@ -458,4 +498,21 @@ hd_status bind_dims(const contract *c, const char *operation, const tensors *t, 
   fill_strides(c, dims);
   memcpy(out_dims, dims, sizeof dims);
   return HD_OK;
+}
+
+int64_t bind_longest(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT]) {
+  int64_t longest = 0;
+  if (c->select.form == SELECT_INDPTR) {
+    const int32_t *first = (const int32_t *)(uintptr_t)host->by_name[TENSOR_KV_INDPTR].data;
+    int64_t items = size_value(c, SIZE_ITEMS, dims);
+    for (int64_t i = 0; i < items; i++) {
+      int64_t tokens = ((int64_t)first[i + 1] - first[i]) * c->kv.page;
+      if (tokens > longest) longest = tokens;
+    }
+    return longest;
+  }
+  const int32_t *lengths = (const int32_t *)(uintptr_t)host->by_name[TENSOR_LENGTHS].data;
+  for (int64_t i = 0; i < dims[DIM_SEQS]; i++)
+    if (lengths[i] > longest) longest = lengths[i];
+  return longest;
 }

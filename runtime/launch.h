@@ -8,12 +8,17 @@
 
 enum { TENSOR_MAX_RANK = LAYOUT_MAX_FACTORS };
 
-/* A dense row-major tensor as the caller has it. */
+/* A tensor as the caller has it: dense and row-major unless `strided`. Zero-initialise what is not set. */
 typedef struct tensor {
   dtype dtype;
   int rank;
   int64_t shape[TENSOR_MAX_RANK];
   uint64_t data; /* device or host address */
+  bool strided;
+  int64_t strides[TENSOR_MAX_RANK]; /* elements, one a dimension, when strided */
+  /* Caches and scales: which digit of which axis each dimension is, where they are not the factors of the
+   * contract's layout in their order: a permuted view. NULL: they are. Outlives the tensor. */
+  const layout *axes;
 } tensor;
 
 typedef struct tensors {
@@ -39,6 +44,9 @@ bool bind_tensor(const contract *c, tensor_name name, const int64_t dims[DIM_COU
 
 /* The expected shape of `name` as text ("[seqs*rows, q_heads, 128]"), for messages and --help. */
 void bind_expected_shape(const contract *c, tensor_name name, text *out);
+
+/* Tokens of the longest sequence (with ragged lists: of whole pages). Tensors in host memory, bound. */
+int64_t bind_longest(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT]);
 
 /* Elements of a tensor; bytes of it. */
 int64_t tensor_elements(const tensor *t);

@@ -15,11 +15,6 @@ double oracle_logits_scale(const contract *c, double given) {
 
 hd_status oracle_decode(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT], double scale,
                         double *out, double *lse, diags *errors) {
-  if (c->select.index != DTYPE_INT32) {
-    diags_errorf(errors, "decline.index", "select.index", "the reference reads page tables of int32, not %s",
-                 dtype_name(c->select.index));
-    return HD_DECLINED;
-  }
   const reference_decode_args args = {
       .seqs = dims[DIM_SEQS],
       .rows = dims[DIM_ROWS],
@@ -33,6 +28,9 @@ hd_status oracle_decode(const contract *c, const tensors *host, const int64_t di
       .v_scale = {address(host, TENSOR_V_SCALE), dims[DIM_V_SCALE_STRIDE_B], dims[DIM_V_SCALE_STRIDE_H]},
       .page_table = address(host, TENSOR_PAGE_TABLE),
       .lengths = address(host, TENSOR_LENGTHS),
+      .kv_indptr = address(host, TENSOR_KV_INDPTR),
+      .kv_indices = address(host, TENSOR_KV_INDICES),
+      .last_page_len = address(host, TENSOR_LAST_PAGE_LEN),
       .sinks = address(host, TENSOR_SINKS),
       .logits_scale = scale,
       .out = out,

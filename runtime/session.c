@@ -78,11 +78,8 @@ void session_unload(session *s, session_kernel *k) {
 }
 
 int64_t session_splits(const session *s, const session_kernel *k, const int64_t dims[DIM_COUNT],
-                       const int32_t *lengths, int64_t asked) {
+                       int64_t longest, int64_t asked) {
   if (asked > 0) return asked;
-  int64_t longest = 0;
-  for (int64_t i = 0; i < dims[DIM_SEQS]; i++)
-    if (lengths[i] > longest) longest = lengths[i];
   return split_policy(dims[DIM_SEQS], dims[DIM_KV_HEADS], longest, k->descriptor->tile_tokens,
                       s->facts.compute_units);
 }

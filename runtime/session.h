@@ -40,7 +40,7 @@ void session_unload(session *s, session_kernel *k);
 /* The split count for a decode: `asked` when it is not 0, else by policy. A contract that bakes nothing in
  * takes any. */
 int64_t session_splits(const session *s, const session_kernel *k, const int64_t dims[DIM_COUNT],
-                       const int32_t *lengths, int64_t asked);
+                       int64_t longest, int64_t asked);
 
 /* Launches on device tensors and waits. Makes room in the workspace when the split needs it. */
 hd_status session_launch(session *s, session_kernel *k, const tensors *on_device,

@@ -89,7 +89,7 @@ static hd_status do_decode(verification *v, verify_data *d, random_state *r, ver
   hd_status status = bind_dims(v->contract, "decode", &d->decode, dims, errors);
   if (status != HD_OK) return status;
   int64_t asked = v->options->split ? v->options->split : d->from->splits;
-  dims[DIM_SPLITS] = session_splits(v->session, &v->decode, dims, d->memory[TENSOR_LENGTHS], asked);
+  dims[DIM_SPLITS] = session_splits(v->session, &v->decode, dims, d->longest, asked);
   o->splits = dims[DIM_SPLITS];
   status = launch(v, &v->decode, "decode", &d->decode, dims, &o->decode_seconds, errors);
   if (status != HD_OK) return status;

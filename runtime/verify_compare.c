@@ -137,16 +137,19 @@ static void compare_lse(const verify_data *d, int64_t row, double expected, veri
   if (!(o->lse_error >= error)) o->lse_error = error;
 }
 
-/* The decode's host tensors with sequence `seq` alone; dims too. */
+/* The decode's host tensors with sequence `seq` alone; dims too. Ragged lists keep their offsets into
+ * kv_indices. */
 static void one_sequence(const verify_data *d, int64_t seq, const int64_t dims[DIM_COUNT], tensors *out,
                          int64_t out_dims[DIM_COUNT]) {
-  const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_PAGE_TABLE, TENSOR_LENGTHS};
+  const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_PAGE_TABLE, TENSOR_LENGTHS, TENSOR_LAST_PAGE_LEN};
   *out = d->decode;
   memcpy(out_dims, dims, DIM_COUNT * sizeof dims[0]);
   for (size_t i = 0; i < sizeof per_sequence / sizeof per_sequence[0]; i++) {
     tensor *t = &out->by_name[per_sequence[i]];
-    t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
+    if (out->present[per_sequence[i]]) t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
   }
+  int64_t lists = d->contract->select.per == PER_KV_HEAD ? dims[DIM_KV_HEADS] : 1;
+  out->by_name[TENSOR_KV_INDPTR].data += (uint64_t)(seq * lists) * sizeof(int32_t);
   out_dims[DIM_SEQS] = 1;
 }
 
@@ -159,6 +162,9 @@ static bool plain_contract(const contract *c, contract *out) {
   out->kv.k_dtype = out->kv.v_dtype = c->query.dtype;
   out->scale.granularity = SCALE_NONE;
   out->scale.k.count = out->scale.v.count = 0;
+  out->select.form = SELECT_TABLE;
+  out->select.index = DTYPE_INT32;
+  out->select.per = PER_SEQUENCE;
   return layout_parse(items, 4, axes, c->kv.page, c->head_dim.qk, &out->kv.k, &ignored) &&
          layout_parse(items, 4, axes, c->kv.page, c->head_dim.v, &out->kv.v, &ignored);
 }
@@ -184,16 +190,18 @@ static hd_status decode_unquantised(const verify_data *d, int64_t seq, const int
   own[DIM_PAGES] = own[DIM_TABLE_PAGES] = (length + d->page - 1) / d->page;
   int64_t rows = own[DIM_PAGES] * d->page * own[DIM_KV_HEADS];
   size_t element = (size_t)dtype_bytes(plain.query.dtype);
-  int64_t copies = plain.select.per == PER_KV_HEAD ? own[DIM_KV_HEADS] : 1;
+  int32_t own_length = (int32_t)length;
   void *k = calloc((size_t)(rows * plain.head_dim.qk) + 1, element),
        *v = calloc((size_t)(rows * plain.head_dim.v) + 1, element);
-  int32_t *table = calloc((size_t)(copies * own[DIM_PAGES]) + 1, sizeof *table);
+  int32_t *table = calloc((size_t)own[DIM_PAGES] + 1, sizeof *table);
   hd_status status = k && v && table ? HD_OK : HD_OUT_OF_MEMORY;
   if (status == HD_OK) {
     gather_rows(d, TENSOR_K, seq, k);
     gather_rows(d, TENSOR_V, seq, v);
-    for (int64_t i = 0; i < copies * own[DIM_PAGES]; i++)
-      table[i] = (int32_t)(i % own[DIM_PAGES]);
+    for (int64_t i = 0; i < own[DIM_PAGES]; i++)
+      table[i] = (int32_t)i;
+    host.present[TENSOR_PAGE_TABLE] = host.present[TENSOR_LENGTHS] = true;
+    host.by_name[TENSOR_LENGTHS].data = (uint64_t)(uintptr_t)&own_length;
     host.by_name[TENSOR_K_CACHE].data = (uint64_t)(uintptr_t)k;
     host.by_name[TENSOR_V_CACHE].data = (uint64_t)(uintptr_t)v;
     host.by_name[TENSOR_PAGE_TABLE].data = (uint64_t)(uintptr_t)table;

@@ -53,8 +53,8 @@ static double garbage_scale(random_state *r) {
   return values[random_below(r, 7)];
 }
 
-static int32_t garbage_page(random_state *r) {
-  const int32_t values[] = {-1, INT32_MIN, INT32_MAX, 1 << 30, -77777};
+static double garbage_page(random_state *r) {
+  const double values[] = {-1, INT32_MIN, INT32_MAX, 1 << 30, -77777};
   return values[random_below(r, 5)];
 }
 
@@ -104,9 +104,11 @@ static bool set_sizes(verify_data *d, int32_t lengths[CASE_MAX_SEQS]) {
       d->live_tokens += length;
     }
   d->sizes[DIM_SEQS] = seqs;
-  d->sizes[DIM_ROWS] = d->contract->query.rows;
+  bool rows_are_sequences = d->contract->select.per == PER_ROW;
+  d->sizes[DIM_ROWS] = rows_are_sequences ? 1 : d->contract->query.rows;
   d->sizes[DIM_KV_HEADS] = from->kv_heads;
-  d->sizes[DIM_TABLE_PAGES] = most_pages + 2;
+  int64_t lists = d->contract->select.per == PER_KV_HEAD ? from->kv_heads : 1;
+  d->sizes[DIM_TABLE_PAGES] = d->contract->select.form == SELECT_INDPTR ? pages * lists : most_pages + 2;
   d->sizes[DIM_PAGES] = pages + 3;
   d->sizes[DIM_TOKENS] = d->live_tokens + (from->traits & TRAIT_SKIPPED ? 1 + d->live_tokens / 3 : 0);
   if (from->traits & TRAIT_FAR) {
@@ -119,18 +121,40 @@ static bool set_sizes(verify_data *d, int32_t lengths[CASE_MAX_SEQS]) {
   return d->first_token && d->slot && d->row;
 }
 
-/* Deals pages to sequences at random and writes the page table. */
-static bool deal_pages(verify_data *d, const int32_t *lengths, random_state *r) {
-  int64_t pages = d->sizes[DIM_PAGES], dealt = 0, next_token = 0;
-  int64_t width = d->sizes[DIM_TABLE_PAGES];
-  int64_t copies = d->contract->select.per == PER_KV_HEAD ? d->sizes[DIM_KV_HEADS] : 1;
-  int64_t pool = d->from->traits & TRAIT_FAR
-                     ? d->sizes[DIM_PAGES] - ((int64_t)1 << 31) / (layout_inner_elements(&d->contract->kv.k) *
-                                                                   d->from->kv_heads)
-                     : pages;
+/* Writes sequence `seq`'s pages, `count` of them, into the page table or the ragged list. Heads that have
+ * lists of their own get the same pages. */
+static void list_pages(verify_data *d, int64_t seq, const int64_t *own, int64_t count, int64_t *next_entry,
+                       random_state *r) {
+  const contract *c = d->contract;
+  int64_t width = d->sizes[DIM_TABLE_PAGES],
+          copies = c->select.per == PER_KV_HEAD ? d->sizes[DIM_KV_HEADS] : 1;
+  int64_t length = d->first_token[seq + 1] - d->first_token[seq];
+  for (int64_t copy = 0; copy < copies; copy++) {
+    int64_t item = seq * copies + copy;
+    if (c->select.form == SELECT_INDPTR) {
+      int32_t *first = d->memory[TENSOR_KV_INDPTR], *last = d->memory[TENSOR_LAST_PAGE_LEN];
+      first[item] = (int32_t)*next_entry;
+      last[item] = count > 0 ? (int32_t)(length - (count - 1) * d->page) : 0;
+      for (int64_t p = 0; p < count; p++)
+        put(d->memory[TENSOR_KV_INDICES], c->select.index, (*next_entry)++, (double)own[p]);
+      first[item + 1] = (int32_t)*next_entry;
+    } else {
+      for (int64_t p = 0; p < width; p++) {
+        double page = p < count ? (double)own[p] : d->from->traits & TRAIT_CLEAN ? 0.0 : garbage_page(r);
+        put(d->memory[TENSOR_PAGE_TABLE], c->select.index, item * width + p, page);
+      }
+    }
+  }
+}
+
+/* Pages 0 … pages - 1 in random order; for a far case only those at the end. The caller frees; NULL without
+ * memory. */
+static int64_t *shuffled_pages(const verify_data *d, random_state *r) {
+  int64_t pages = d->sizes[DIM_PAGES], pool = pages;
+  if (d->from->traits & TRAIT_FAR)
+    pool -= ((int64_t)1 << 31) / (layout_inner_elements(&d->contract->kv.k) * d->from->kv_heads);
   int64_t *order = calloc((size_t)pool + 1, sizeof *order);
-  int32_t *table = d->memory[TENSOR_PAGE_TABLE];
-  if (!order) return false;
+  if (!order) return NULL;
   for (int64_t i = 0; i < pool; i++)
     order[i] = pages - pool + i;
   for (int64_t i = pool - 1; i > 0; i--) {
@@ -138,19 +162,23 @@ static bool deal_pages(verify_data *d, const int32_t *lengths, random_state *r) 
     order[i] = order[j];
     order[j] = kept;
   }
+  return order;
+}
+
+/* Deals pages to sequences at random and lists them. */
+static bool deal_pages(verify_data *d, const int32_t *lengths, random_state *r) {
+  int64_t dealt = 0, next_token = 0, next_entry = 0;
+  int64_t *order = shuffled_pages(d, r);
+  if (!order) return false;
   for (int64_t s = 0; s < d->sizes[DIM_SEQS]; s++) {
     int64_t own = (lengths[s] + d->page - 1) / d->page;
     d->first_token[s] = next_token;
-    for (int64_t p = 0; p < width; p++) {
-      int32_t unused = d->from->traits & TRAIT_CLEAN ? 0 : garbage_page(r);
-      for (int64_t copy = 0; table && copy < copies; copy++)
-        table[(s * copies + copy) * width + p] = p < own ? (int32_t)order[dealt + p] : unused;
-    }
+    d->first_token[s + 1] = next_token + lengths[s];
+    list_pages(d, s, order + dealt, own, &next_entry, r);
     for (int64_t t = 0; t < lengths[s]; t++)
       d->slot[next_token++] = order[dealt + t / d->page] * d->page + t % d->page;
     dealt += own;
   }
-  d->first_token[d->sizes[DIM_SEQS]] = next_token;
   free(order);
   return true;
 }

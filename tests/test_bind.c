@@ -184,6 +184,67 @@ Test(bind, an_address_off_16_bytes_is_refused) {
                  "k_cache lies at an address that is not a multiple of 16 bytes");
 }
 
+/* Binds against a contract that selects in another way. */
+static hd_status bind_selected(const tensors *t, select_form form, select_per per, int64_t dims[DIM_COUNT]) {
+  contract c = shuffled_contract();
+  c.select.form = form;
+  c.select.per = per;
+  diags d;
+  diags_init(&d);
+  hd_status status = bind_dims(&c, "decode", t, dims, &d);
+  diags_finish(&d);
+  return status;
+}
+
+Test(bind, kv_heads_may_have_tables_of_their_own) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  cr_assert_eq(bind_selected(&t, SELECT_TABLE, PER_KV_HEAD, dims), HD_DECLINED);
+  set(&t, TENSOR_PAGE_TABLE, DTYPE_INT32, 3, 3, 2, 5, 0, 0);
+  cr_assert_eq(bind_selected(&t, SELECT_TABLE, PER_KV_HEAD, dims), HD_OK);
+  cr_assert_eq(dims[DIM_TABLE_PAGES], 5);
+  cr_assert_eq(bind_selected(&t, SELECT_TABLE, PER_SEQUENCE, dims), HD_DECLINED);
+}
+
+Test(bind, rows_with_lists_of_their_own_are_sequences_of_one_row) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  cr_assert_eq(bind_selected(&t, SELECT_TABLE, PER_ROW, dims), HD_OK);
+  cr_assert_eq(dims[DIM_SEQS], 3);
+  cr_assert_eq(dims[DIM_ROWS], 1);
+}
+
+Test(bind, ragged_lists_take_the_place_of_table_and_lengths) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  cr_assert_eq(bind_selected(&t, SELECT_INDPTR, PER_SEQUENCE, dims), HD_DECLINED);
+  t.present[TENSOR_PAGE_TABLE] = t.present[TENSOR_LENGTHS] = false;
+  set(&t, TENSOR_KV_INDPTR, DTYPE_INT32, 1, 4, 0, 0, 0, 0);
+  set(&t, TENSOR_KV_INDICES, DTYPE_INT32, 1, 9, 0, 0, 0, 0);
+  set(&t, TENSOR_LAST_PAGE_LEN, DTYPE_INT32, 1, 3, 0, 0, 0, 0);
+  cr_assert_eq(bind_selected(&t, SELECT_INDPTR, PER_SEQUENCE, dims), HD_OK);
+  cr_assert_eq(dims[DIM_SEQS], 3);
+  cr_assert_eq(dims[DIM_TABLE_PAGES], 9);
+  t.by_name[TENSOR_KV_INDPTR].shape[0] = 3;
+  cr_assert_eq(bind_selected(&t, SELECT_INDPTR, PER_SEQUENCE, dims), HD_DECLINED);
+  t.by_name[TENSOR_KV_INDPTR].shape[0] = 7;
+  t.by_name[TENSOR_LAST_PAGE_LEN].shape[0] = 6;
+  cr_assert_eq(bind_selected(&t, SELECT_INDPTR, PER_KV_HEAD, dims), HD_OK, "two kv heads, three sequences");
+  cr_assert_eq(dims[DIM_SEQS], 3);
+}
+
+Test(bind, the_longest_sequence_is_read_off_lengths_or_lists) {
+  contract c = shuffled_contract();
+  _Alignas(16) static const int32_t lengths[] = {5, 40, 7}, first[] = {0, 1, 4, 4};
+  tensors t = {0};
+  const int64_t dims[DIM_COUNT] = {[DIM_SEQS] = 3, [DIM_KV_HEADS] = 2};
+  t.by_name[TENSOR_LENGTHS].data = (uint64_t)(uintptr_t)lengths;
+  t.by_name[TENSOR_KV_INDPTR].data = (uint64_t)(uintptr_t)first;
+  cr_assert_eq(bind_longest(&c, &t, dims), 40);
+  c.select.form = SELECT_INDPTR;
+  cr_assert_eq(bind_longest(&c, &t, dims), 48, "three pages of 16");
+}
+
 Test(bind, roles_depend_on_the_contract) {
   contract c = shuffled_contract();
   cr_assert_eq(bind_role(&c, "write", TENSOR_K_SCALE), ROLE_UPDATED);

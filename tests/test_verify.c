@@ -95,6 +95,36 @@ Test(verify, right_results_are_good_in_every_case) {
   all_cases_are_good(bf16_contract(), 2e-3);
 }
 
+Test(verify, every_way_of_selecting_is_generated_right) {
+  const select_form forms[] = {SELECT_TABLE, SELECT_INDPTR};
+  const select_per pers[] = {PER_SEQUENCE, PER_KV_HEAD, PER_ROW};
+  for (int f = 0; f < 2; f++)
+    for (int p = 0; p < 3; p++)
+      for (int index = 0; index < 2; index++) {
+        contract c = fp8_contract();
+        c.select.form = forms[f];
+        c.select.per = pers[p];
+        c.select.index = index ? DTYPE_INT64 : DTYPE_INT32;
+        solved s;
+        solve(&s, c, case_named(index ? "heads" : "lengths"), 5);
+        verify_outcome o = judge(&s);
+        cr_assert(o.good, "form %d per %d: %s", f, p, o.problem);
+        cr_assert_gt(o.cosine, 0.999);
+        verify_data_finish(&s.data);
+      }
+}
+
+Test(verify, several_rows_see_each_its_own_tokens) {
+  contract c = fp8_contract();
+  c.query.rows = 3;
+  solved s;
+  solve(&s, c, case_named("lengths"), 5);
+  cr_assert_eq(s.dims[DIM_ROWS], 3);
+  verify_outcome o = judge(&s);
+  cr_assert(o.good, "%s", o.problem);
+  verify_data_finish(&s.data);
+}
+
 Test(verify, random_cases_are_good_too) {
   for (uint64_t seed = 0; seed < 20; seed++) {
     random_state r = {seed};

@@ -199,6 +199,7 @@ static int report(const cli *c, build_plan *p, build_result *results, double sec
   else
     text_addf(&out, "%d kernels: %d compiled, %d from the cache, %d not built, %.3f s\n", p->job_count, built,
               hits, p->job_count - built - hits, seconds);
+  diags_finish(&shown);
   return cli_output(&out, code);
 }
 

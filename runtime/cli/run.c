@@ -166,8 +166,8 @@ static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel
   const char *name = operation_name(k->operation);
   tensors on_device;
   if (k->operation == OPERATION_DECODE) {
-    const int32_t *lengths = k->set.memory[TENSOR_LENGTHS];
-    k->dims[DIM_SPLITS] = session_splits(s, kernel, k->dims, lengths, cli_int(c, "split", 0));
+    int64_t longest = bind_longest(&k->contract, &k->set.host, k->dims);
+    k->dims[DIM_SPLITS] = session_splits(s, kernel, k->dims, longest, cli_int(c, "split", 0));
   }
   hd_status status = session_upload(s, &k->contract, name, &k->set.host, &on_device, d);
   if (status != HD_OK) return status;
