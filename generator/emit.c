@@ -60,16 +60,12 @@ void variant_write(const variant *v, text *out) {
 }
 
 const char *format_of(dtype d) {
-  switch (d) {
-  case DTYPE_BF16:
-    return "format_bf16";
-  case DTYPE_FP16:
-    return "format_fp16";
-  case DTYPE_FP32:
-    return "format_fp32";
-  default:
-    return "format_fp8";
-  }
+  static const char *const names[DTYPE_COUNT] = {
+      [DTYPE_BF16] = "format_bf16",         [DTYPE_FP16] = "format_fp16",           [DTYPE_FP32] = "format_fp32",
+      [DTYPE_FP8_E5M2] = "format_fp8_e5m2", [DTYPE_INT8] = "format_int8",           [DTYPE_FP8_E4M3FN] = "format_fp8",
+      [DTYPE_FP8_E4M3] = "format_fp8",      [DTYPE_FP8_E4M3FNUZ] = "format_fp8",
+  };
+  return names[d] ? names[d] : "format_fp32";
 }
 
 static const char *find_template(const template_source *templates, const char *file, size_t *out_length, diags *diags) {
@@ -157,28 +153,38 @@ void write_scale_offset_function(text *out, const char *name, const layout *l) {
   text written;
   text_init(&written);
   layout_write(l, &written);
-  text_addf(out, "// scales %s\nDEVICE i64 %s(u32 slot, i64 heads_stride) { return ", text_string(&written), name);
-  layout_write_offset(l, "(i64)slot", "0", "heads_stride", out);
+  text_addf(out, "// scales %s; d: the group of channels\nDEVICE i64 %s(u32 slot, i64 heads_stride, u32 group = 0) { return ",
+            text_string(&written), name);
+  layout_write_offset(l, "(i64)slot", "(i64)group", "heads_stride", out);
   text_add(out, "; }\n");
   text_finish(&written);
 }
 
+/* How a stored scale is read, its logarithm taken, and one stored. log2 of a denormal is taken of 2^64 times it. */
+static const char scale_fp32[] = "typedef float scale_t;\n"
+                                 "DEVICE float scale_value(scale_t s) { return s; }\n"
+                                 "DEVICE scale_t scale_of(float x) { return x; }\n";
+static const char scale_fp16[] = "typedef u16 scale_t; // fp16\n"
+                                 "DEVICE float scale_value(scale_t s) {\n"
+                                 "  float x[2];\n"
+                                 "  format_fp16::unpack(s, x);\n"
+                                 "  return x[0];\n"
+                                 "}\n"
+                                 "DEVICE scale_t scale_of(float x) {\n"
+                                 "  const float values[2] = {x > 65504.0f ? 65504.0f : x, 0.0f};\n"
+                                 "  return (scale_t)format_fp16::pack(values);\n"
+                                 "}\n";
+static const char scale_e8m0[] = "typedef u8 scale_t; // e8m0: 2^(s - 127), 255 is NaN\n"
+                                 "DEVICE float scale_value(scale_t s) {\n"
+                                 "  return float_of(s == 255 ? 0x7fc00000u : s == 0 ? 0x00400000u : (u32)s << 23);\n"
+                                 "}\n"
+                                 "DEVICE scale_t scale_of(float x) { // up to the next power of two\n"
+                                 "  const u32 bits = bits_of(x), power = (bits >> 23) + ((bits & 0x7fffff) != 0);\n"
+                                 "  return (scale_t)(bits <= 0x00400000u ? 0 : power > 254 ? 254 : power);\n"
+                                 "}\n";
+
 void write_scale_type(text *out, dtype d) {
-  if (d == DTYPE_FP16)
-    text_add(out, "typedef u16 scale_t; // fp16\n"
-                  "DEVICE float scale_value(scale_t s) {\n"
-                  "  float x[2];\n"
-                  "  format_fp16::unpack(s, x);\n"
-                  "  return x[0];\n"
-                  "}\n"
-                  "DEVICE scale_t scale_of(float x) {\n"
-                  "  const float values[2] = {x > 65504.0f ? 65504.0f : x, 0.0f};\n"
-                  "  return (scale_t)format_fp16::pack(values);\n"
-                  "}\n");
-  else
-    text_add(out, "typedef float scale_t;\n"
-                  "DEVICE float scale_value(scale_t s) { return s; }\n"
-                  "DEVICE scale_t scale_of(float x) { return x; }\n");
+  text_add(out, d == DTYPE_FP16 ? scale_fp16 : d == DTYPE_E8M0 ? scale_e8m0 : scale_fp32);
 }
 
 static void add_argument(kernel_descriptor *k, argument_kind kind, int index) {
@@ -205,8 +211,14 @@ static const char *tensor_type(tensor_name t, bool writer) {
   case TENSOR_V_SCALE:
     return writer ? "scale_t *" : "const scale_t *";
   case TENSOR_PAGE_TABLE:
+  case TENSOR_KV_INDICES:
+    return "const page_id *";
   case TENSOR_LENGTHS:
+  case TENSOR_KV_INDPTR:
+  case TENSOR_LAST_PAGE_LEN:
     return "const int *";
+  case TENSOR_SINKS:
+    return "const float *";
   case TENSOR_SLOT_MAPPING:
     return "const i64 *";
   default:

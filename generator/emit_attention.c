@@ -7,8 +7,46 @@
 /* The merge kernel: threads of a workgroup, quads of outputs it takes, and rows of threads that share the splits. */
 enum { MERGE_THREADS = 256, MERGE_QUADS = 16, MERGE_LANES = MERGE_THREADS / MERGE_QUADS };
 
-bool token_scales(const contract *c) { return c->scale.granularity == SCALE_TOKEN_HEAD; }
-bool tensor_scale(const contract *c) { return c->scale.granularity == SCALE_TENSOR; }
+bool token_scales(const contract *c) { return c->scale.granularity >= SCALE_TOKEN; }
+
+/* What stands for the one scale that all tokens of a workgroup have; NULL: they have their own, or none. */
+static const char *common_scale(const contract *c, char side) {
+  if (c->scale.granularity == SCALE_TENSOR) return side == 'k' ? "k_scale[0]" : "v_scale[0]";
+  if (c->scale.granularity != SCALE_HEAD) return NULL;
+  return side == 'k' ? "k_scale[kv_head * k_scale_stride_h]" : "v_scale[kv_head * v_scale_stride_h]";
+}
+
+int shared_rows(const contract *c) { return c->select.per == PER_ROW ? 1 : c->query.rows; }
+
+static int v_groups(const contract *c) {
+  return c->scale.granularity == SCALE_GROUP ? c->head_dim.v / c->scale.group_v : 1;
+}
+
+/* A split's partial result of one query: the outputs, then highest, lowest and the sum, then further highests. */
+static int partial_words(const contract *c) { return c->head_dim.v + (v_groups(c) + 2 + 3) / 4 * 4; }
+
+/* Functions of a query (row * HEADS + head) and its partial result. */
+static void write_queries(const contract *c, text *out) {
+  text_add(out, "\n");
+  text_addf(out, "typedef %s page_id;\n", c->select.index == DTYPE_INT64 ? "i64" : "int");
+  write_int(out, "ROWS", shared_rows(c));
+  write_int(out, "PARTIAL_WORDS", partial_words(c));
+  text_add(out, "// Place of a query, row * HEADS + head of its sequence and kv head, among all of them.\n"
+                "DEVICE i64 query_of(int sequence, int kv_head, int kv_heads, int rows, int query) {\n"
+                "  return (((i64)sequence * rows + query / HEADS) * kv_heads + kv_head) * HEADS + query % HEADS;\n}\n");
+  text_add(out, "// Where behind a partial result the highest score stands that `channel` is relative to.\n"
+                "DEVICE int top_word(u32 channel) { return ");
+  if (v_groups(c) > 1)
+    text_addf(out, "channel < %d ? 0 : 2 + (int)channel / %d; }\n", c->scale.group_v, c->scale.group_v);
+  else
+    text_add(out, "0; }\n");
+  if (c->mask.sinks)
+    text_add(out, "// One more logit, without a value: it takes part in the sum of weights, which is relative to 2^base.\n"
+                  "DEVICE void add_sink(float &base, float &sum, float sink) {\n"
+                  "  const float score = sink * 1.44269504088896341f, top = max_of(base, score);\n"
+                  "  sum = sum * exp2_fast(base - top) + exp2_fast(score - top);\n"
+                  "  base = top;\n}\n");
+}
 
 void write_merge_shape(text *out) {
   write_int(out, "MERGE_THREADS", MERGE_THREADS);
@@ -17,6 +55,7 @@ void write_merge_shape(text *out) {
 }
 
 void write_store_output(const contract *c, text *out) {
+  write_queries(c, out);
   text_add(out, "\nDEVICE void store_output(void *out, i64 index, float x) {\n"
                 "  const float values[2] = {x, 0.0f};\n");
   if (dtype_bytes(c->output.dtype) == 4)
@@ -41,17 +80,39 @@ static void write_logits(const contract *c, text *out) {
     text_add_double(out, c->logits.number);
     break;
   }
-  if (tensor_scale(c)) text_add(out, " * scale_value(k_scale[0])");
+  if (common_scale(c, 'k')) text_addf(out, " * scale_value(%s)", common_scale(c, 'k'));
   text_add(out, ";\n");
 }
 
 static void write_value_scale(const contract *c, text *out) {
-  text_addf(out, "  const float value_scale = %s;\n", tensor_scale(c) ? "scale_value(v_scale[0])" : "1.0f");
+  const char *scale = common_scale(c, 'v');
+  text_addf(out, "  const float value_scale = %s%s%s;\n", scale ? "scale_value(" : "", scale ? scale : "1.0f", scale ? ")" : "");
 }
 
-static void write_lse(const contract *c, const char *base, const char *total, text *out) {
+static void write_lse(const contract *c, const char *query, const char *base, const char *total, text *out) {
   if (c->output.lse)
-    text_addf(out, "    lse[item * HEADS + head] = (%s + log2_fast(%s)) * 0.693147180559945309f;\n", base, total);
+    text_addf(out, "    lse[%s] = (%s + log2_fast(%s)) * 0.693147180559945309f;\n", query, base, total);
+}
+
+static void write_sink(const contract *c, const char *base, const char *total, text *out) {
+  if (c->mask.sinks) text_addf(out, "  add_sink(%s, %s, sinks[kv_head * HEADS + column %% HEADS]);\n", base, total);
+}
+
+/* The item that has a list of pages of its own, and how many tokens the list has. */
+static void write_select(const contract *c, text *out) {
+  const char *item = c->select.per == PER_KV_HEAD ? "(i64)sequence * kv_heads + kv_head" : "(i64)sequence";
+  if (c->select.form == SELECT_INDPTR)
+    text_addf(out,
+              "  const i64 list = %s;\n"
+              "  const int first_page = kv_indptr[list], listed = kv_indptr[list + 1] - first_page;\n"
+              "  const page_id *table = kv_indices + first_page;\n"
+              "  const int length = listed > 0 ? (listed - 1) * (int)PAGE + last_page_len[list] : 0;\n",
+              item);
+  else
+    text_addf(out,
+              "  const page_id *table = page_table + (%s) * table_pages;\n"
+              "  const int length = lengths[sequence];\n",
+              item);
 }
 
 /* Runs the merge template with the same fences. */
@@ -80,9 +141,19 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
   } else if (strcmp(name, "value_scale") == 0) {
     write_value_scale(c, out);
   } else if (strcmp(name, "store_lse decode") == 0) {
-    write_lse(c, "lowest", "total", out);
+    write_lse(c, "item * HEADS + head", "lowest", "total", out);
+  } else if (strcmp(name, "store_lse direct") == 0) {
+    write_lse(c, "query", "lowest", "total", out);
   } else if (strcmp(name, "store_lse merge") == 0) {
-    write_lse(c, "base", "weights", out);
+    write_lse(c, "query", "base", "weights", out);
+  } else if (strcmp(name, "sink decode") == 0) {
+    write_sink(c, "lowest", "total", out);
+  } else if (strcmp(name, "sink merge") == 0) {
+    write_sink(c, "base", "weights", out);
+  } else if (strcmp(name, "select") == 0) {
+    write_select(c, out);
+  } else if (strcmp(name, "rows") == 0) {
+    if (shared_rows(c) == 1) text_add(out, "  constexpr int rows = 1;\n");
   } else if (strcmp(name, "merge_begin") == 0) {
     return true;
   } else if (strcmp(name, "merge") == 0) {
@@ -105,33 +176,52 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
     add_tensor(k, TENSOR_K_SCALE);
     add_tensor(k, TENSOR_V_SCALE);
   }
-  add_tensor(k, TENSOR_PAGE_TABLE);
-  add_tensor(k, TENSOR_LENGTHS);
+  if (c->select.form == SELECT_INDPTR) {
+    add_tensor(k, TENSOR_KV_INDPTR);
+    add_tensor(k, TENSOR_KV_INDICES);
+    add_tensor(k, TENSOR_LAST_PAGE_LEN);
+  } else {
+    add_tensor(k, TENSOR_PAGE_TABLE);
+    add_tensor(k, TENSOR_LENGTHS);
+  }
+  if (c->mask.sinks) add_tensor(k, TENSOR_SINKS);
   for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++) add_dim(k, d);
-  if (token_scales(c))
+  if (token_scales(c)) {
     for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++) add_dim(k, d);
+  } else if (c->scale.granularity == SCALE_HEAD) {
+    add_dim(k, DIM_K_SCALE_STRIDE_H);
+    add_dim(k, DIM_V_SCALE_STRIDE_H);
+  }
   add_dim(k, DIM_KV_HEADS);
-  add_dim(k, DIM_TABLE_PAGES);
+  if (shared_rows(c) > 1) add_dim(k, DIM_ROWS);
+  if (c->select.form == SELECT_TABLE) add_dim(k, DIM_TABLE_PAGES);
   add_dim(k, DIM_SPLITS);
   if (c->logits.scale == LOGITS_ARGUMENT) add_logits_scale(k);
 }
 
+extent sequence_extent(const contract *c) {
+  return c->select.per == PER_ROW ? (extent){1, 1, 2, {DIM_SEQS, DIM_ROWS}} : (extent){1, 1, 1, {DIM_SEQS}};
+}
+
 void describe_merge(const contract *c, descriptor *d) {
   kernel_descriptor *k = &d->kernels[1];
+  int64_t queries = (int64_t)shared_rows(c) * c->query.heads_per_kv;
   snprintf(k->symbol, sizeof k->symbol, "heddle_merge");
-  k->grid[0] = (extent){1, 1, 1, {DIM_SEQS}};
+  k->grid[0] = sequence_extent(c);
   k->grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
-  k->grid[2] = (extent){(int64_t)c->query.heads_per_kv * c->head_dim.v, 4 * MERGE_QUADS, 0, {DIM_SEQS}};
+  k->grid[2] = (extent){queries * c->head_dim.v, 4 * MERGE_QUADS, 0, {DIM_SEQS}};
   k->block = MERGE_THREADS;
   k->only_when_split = true;
   d->kernel_count = 2;
-  d->workspace = (extent){
-      4 * (int64_t)c->query.heads_per_kv * (c->head_dim.v + 4), 1, 3, {DIM_SEQS, DIM_KV_HEADS, DIM_SPLITS}};
+  d->workspace = (extent){4 * queries * partial_words(c), 1, 3, {DIM_SEQS, DIM_KV_HEADS, DIM_SPLITS}};
+  if (c->select.per == PER_ROW) d->workspace.dims[d->workspace.dim_count++] = DIM_ROWS;
   add_tensor(k, TENSOR_OUT);
   if (c->output.lse) add_tensor(k, TENSOR_LSE);
   add_tensor(k, TENSOR_WORKSPACE);
-  if (tensor_scale(c)) add_tensor(k, TENSOR_V_SCALE);
+  if (common_scale(c, 'v')) add_tensor(k, TENSOR_V_SCALE);
+  if (c->mask.sinks) add_tensor(k, TENSOR_SINKS);
+  if (c->scale.granularity == SCALE_HEAD) add_dim(k, DIM_V_SCALE_STRIDE_H);
   add_dim(k, DIM_KV_HEADS);
+  if (shared_rows(c) > 1) add_dim(k, DIM_ROWS);
   add_dim(k, DIM_SPLITS);
 }
-

@@ -12,9 +12,12 @@ typedef struct attention_fences {
   diags *diags;
 } attention_fences;
 
-/* Whether every visible token has scales of its own, or the whole cache one for K and one for V. */
+/* Whether scales are looked up for every visible token. Otherwise a kv head has one for K and one for V, or none. */
 bool token_scales(const contract *c);
-bool tensor_scale(const contract *c);
+/* Most query rows that share a page list, and so one reading of K and V. */
+int shared_rows(const contract *c);
+/* Workgroups along x: lists of pages, each of a sequence or of one of its rows. */
+extent sequence_extent(const contract *c);
 
 /* Fences every decode structure has: contract, prelude, logits, value_scale, merge … */
 bool fill_attention(const attention_fences *f, const char *name, text *out);

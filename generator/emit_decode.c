@@ -11,29 +11,38 @@ typedef struct decode_fences {
 
 static int v_load(const decode_plan *p) { return p->v_channels > 1 ? p->v_channels : p->v_tokens; }
 
+static void write_operand(const char *side, const matrix_op *op, bool widen, dtype stored, text *out) {
+  text_addf(out, "//   %s: %s, ", side, op->name);
+  if (widen)
+    text_addf(out, "stored %s widened to %s, exactly.\n", dtype_name(stored), dtype_name(op->operand));
+  else
+    text_add(out, "operands as stored.\n");
+}
+
 /* What the plan found, for the reader of the source. */
 static void write_summary(const contract *c, const decode_plan *p, text *out) {
   const matrix_op *op = p->op;
-  int bytes = dtype_bytes(c->kv.k_dtype);
+  int bytes = dtype_bytes(c->kv.k_dtype), v_bytes = dtype_bytes(c->kv.v_dtype);
   text_addf(out, "// ---- solved by the generator\n//\n");
   if (*p->structure_reason) text_addf(out, "// Structure: direct to registers, since %s.\n", p->structure_reason);
-  text_addf(out, "// Products: %s, %d %s rows x %d columns; ", op->name, op->rows, "token or channel", op->columns);
-  if (p->widen)
-    text_addf(out, "stored %s widened to %s, exactly", dtype_name(c->kv.k_dtype), dtype_name(op->operand));
-  else
-    text_addf(out, "operands as stored");
-  text_addf(out, "; q in %d part%s, weights in %d%s.\n", p->q_parts, p->q_parts > 1 ? "s" : "", p->p_parts,
+  text_addf(out, "// Products: %d %s rows x %d columns; q in %d part%s, weights in %d%s.\n", op->rows, "token or channel",
+            op->columns, p->q_parts, p->q_parts > 1 ? "s" : "", p->p_parts,
             p->folded ? ", both parts side by side in one product" : "");
+  write_operand("K", op, p->widen, c->kv.k_dtype, out);
+  write_operand("V", p->value_op, p->value_widen, c->kv.v_dtype, out);
+  if (p->column_groups > 1 || p->slices > 1)
+    text_addf(out, "// To save registers %d workgroup%s share%s the queries and %d the channels of V.\n", p->column_groups,
+              p->column_groups > 1 ? "s" : "", p->column_groups > 1 ? "" : "s", p->slices);
   text_addf(out, "// Tile: %d tokens a wave, %d a lane group; %d waves.\n", p->tile, p->list, p->waves);
   text_addf(out, "// K: loads of %d bytes along channels, straight into fragments.\n", p->k_load * bytes);
   if (p->v_channels > 1)
     text_addf(out, "// V: loads of %d bytes along channels, transposed in registers by byte permutes.\n",
-              p->v_channels * bytes);
+              p->v_channels * v_bytes);
   else
-    text_addf(out, "// V: loads of %d bytes along tokens, straight into fragments.\n", p->v_tokens * bytes);
-  if (p->k_load * bytes < 16 || v_load(p) * bytes < 16)
+    text_addf(out, "// V: loads of %d bytes along tokens, straight into fragments.\n", p->v_tokens * v_bytes);
+  if (p->k_load * bytes < 16 || v_load(p) * v_bytes < 16)
     text_addf(out, "// Loads narrower than 16 bytes: %s.\n",
-              p->k_load * bytes < 16 && v_load(p) * bytes < 16 ? "K and V"
+              p->k_load * bytes < 16 && v_load(p) * v_bytes < 16 ? "K and V"
               : p->k_load * bytes < 16                               ? "K"
                                                                      : "V");
   text_addf(out, "// Loads are requested %s; the query stays in %s.\n",
@@ -43,25 +52,27 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
 }
 
 static void write_shape(const contract *c, const decode_plan *p, text *out) {
-  const matrix_op *op = p->op;
+  const matrix_op *op = p->op, *value_op = p->value_op;
   write_int(out, "HEADS", c->query.heads_per_kv);
   write_int(out, "HEAD_DIM_QK", c->head_dim.qk);
   write_int(out, "HEAD_DIM_V", c->head_dim.v);
   text_addf(out, "constexpr u32 PAGE = %d; // tokens\n\n", c->kv.page);
-  text_addf(out, "typedef %s QUERY;\ntypedef %s KV_K;\ntypedef %s KV_V;\ntypedef %s OPERAND; // of the products\n"
-                 "typedef %s OUTPUT;\n\n",
+  write_int(out, "WINDOW", c->mask.window);
+  write_bool(out, "CAUSAL", c->mask.causal);
+  text_addf(out, "\ntypedef %s QUERY;\ntypedef %s KV_K;\ntypedef %s KV_V;\n"
+                 "typedef %s K_OPERAND; // of the products\ntypedef %s V_OPERAND;\ntypedef %s OUTPUT;\n\n",
             format_of(c->query.dtype), format_of(c->kv.k_dtype), format_of(c->kv.v_dtype), format_of(op->operand),
-            format_of(c->output.dtype));
+            format_of(value_op->operand), format_of(c->output.dtype));
   text_add(out, "// The matrix instruction: which lane and element holds which row and k.\n");
   write_int(out, "INDICES", op->rows);
   write_int(out, "INDEX_STRIDE", op->row_stride);
   write_int(out, "GROUPS", op->groups);
   write_int(out, "GROUP_STRIDE", op->group_stride);
-  write_int(out, "ELEMENTS", op->elements);
+  write_int(out, "K_ELEMENTS", op->elements);
+  write_int(out, "V_ELEMENTS", value_op->elements);
   write_int(out, "RUN", op->row_run);
   write_int(out, "PER_LANE", op->columns_per_lane);
   write_int(out, "COLUMNS", op->columns);
-  write_int(out, "FRAGMENT_WORDS", op->elements * dtype_bytes(op->operand) / 4);
   text_add(out, "\n");
   write_int(out, "WAVES", p->waves);
   write_int(out, "THREADS", p->waves * p->target->wave);
@@ -69,6 +80,8 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_int(out, "LIST", p->list);
   write_int(out, "TILE", p->tile);
   write_int(out, "BLOCKS", p->blocks);
+  write_int(out, "COLUMN_GROUPS", p->column_groups);
+  write_int(out, "SLICES", p->slices);
   write_int(out, "SCORE_TILES", p->score_tiles);
   write_int(out, "VALUE_TILES", p->value_tiles);
   write_int(out, "K_LIST", p->k_list);
@@ -81,7 +94,13 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_int(out, "V_TOKENS", p->v_tokens);
   write_int(out, "V_CHANNELS", p->v_channels);
   write_int(out, "V_WORDS", p->list * dtype_bytes(c->kv.v_dtype) / 4);
-  write_int(out, "V_STEPS", p->list / op->elements);
+  write_int(out, "V_STEPS", p->list / value_op->elements);
+  write_bool(out, "V_WHOLE", p->slices * p->value_tiles * op->rows == c->head_dim.v);
+  write_int(out, "K_PART", p->k_part);
+  write_int(out, "K_PARTS", p->k_parts);
+  write_int(out, "V_PART", p->v_part);
+  write_int(out, "V_PARTS", p->v_parts);
+  write_int(out, "PART_TILES", p->value_tiles / p->v_parts);
   write_int(out, "SCALE_WORDS", p->list > op->rows ? p->list / op->rows : 1);
   write_bool(out, "QUERY_IN_LDS", p->query_in_lds);
   write_bool(out, "EARLY_LOADS", p->early_loads);
@@ -102,51 +121,71 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   text_add(out, "\n");
 }
 
-static void write_product(const decode_plan *p, text *out) {
-  const matrix_op *op = p->op;
-  int accumulators = op->row_run * op->columns_per_lane;
-  text_add(out, "struct kv_fragment {\n  u32 w[FRAGMENT_WORDS];\n};\n"
-                "struct other_fragment {\n  u32 w[FRAGMENT_WORDS * PER_LANE];\n};\n");
-  if (op->operand_type) {
+/* The product of one side with the other operand, as an overload of `multiply`. */
+static void write_product(const matrix_op *op, const char *kv, const char *other, text *out) {
+  int words = op->elements * dtype_bytes(op->operand) / 4;
+  text_addf(out, "struct %s {\n  u32 w[%d];\n};\nstruct %s {\n  u32 w[%d];\n};\n", kv, words, other,
+            words * op->columns_per_lane);
+  if (op->operand_type)
     text_addf(out,
-              "typedef float acc_t __attribute__((ext_vector_type(%d)));\n"
-              "DEVICE acc_t multiply(const kv_fragment &a, const other_fragment &b, acc_t acc) {\n"
+              "DEVICE acc_t multiply(const %s &a, const %s &b, acc_t acc) {\n"
               "  const %s kv = __builtin_bit_cast(%s, a), other = __builtin_bit_cast(%s, b);\n"
               "  return %s;\n}\n\n",
-              accumulators, op->operand_type, op->operand_type, op->operand_type, op->call);
+              kv, other, op->operand_type, op->operand_type, op->operand_type, op->call);
+  else
+    text_addf(out, "DEVICE acc_t multiply(const %s &kv, const %s &other, acc_t acc) {\n  return %s;\n}\n\n", kv, other,
+              op->call);
+}
+
+static void write_products(const decode_plan *p, text *out) {
+  int accumulators = p->op->row_run * p->op->columns_per_lane;
+  if (p->op->operand_type)
+    text_addf(out, "typedef float acc_t __attribute__((ext_vector_type(%d)));\n", accumulators);
+  else
+    text_addf(out, "struct acc_t {\n  float x[%d];\n  __device__ __forceinline__ float &operator[](int i) { return x[i]; }\n};\n",
+              accumulators);
+  write_product(p->op, "key_fragment", "query_fragment", out);
+  write_product(p->value_op, "value_fragment", "weight_fragment", out);
+}
+
+/* cap * tanh(logit / cap), where a score is log2(e) * logit: 1 - 2 / (exp(2x) + 1) is tanh x. */
+static void write_cap(const contract *c, text *out) {
+  text_add(out, "\nDEVICE float capped(float score) {");
+  if (c->logits.softcap > 0) {
+    text_add(out, "\n  ");
+    write_float(out, "TWICE", 2.0 / c->logits.softcap);
+    text_add(out, "  ");
+    write_float(out, "CAP", c->logits.softcap * 1.44269504088896341);
+    text_add(out, "  return fused(-2.0f * CAP, reciprocal_fast(exp2_fast(score * TWICE) + 1.0f), CAP);\n}\n");
   } else {
-    text_addf(out,
-              "struct acc_t {\n  float x[%d];\n  __device__ __forceinline__ float &operator[](int i) { return x[i]; }\n};\n"
-              "DEVICE acc_t multiply(const kv_fragment &kv, const other_fragment &other, acc_t acc) {\n"
-              "  return %s;\n}\n\n",
-              accumulators, op->call);
+    text_add(out, " return score; }\n");
   }
 }
 
 static void write_solved(const contract *c, const decode_plan *p, text *out) {
   write_summary(c, p, out);
   write_shape(c, p, out);
-  write_product(p, out);
+  write_products(p, out);
   text_add(out, "// Elements from the first of a page and head. The strides of pages and heads are run-time arguments.\n");
   write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
   write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
+  text_add(out, c->scale.dtype == DTYPE_E8M0 && c->scale.granularity == SCALE_GROUP
+                    ? "DEVICE float scale_log2(scale_t s) { return s == 255 ? float_of(0x7fc00000u) : (float)((int)s - 127); }\n"
+                    : "DEVICE float scale_log2(scale_t s) { // the logarithm of denormals is not exact everywhere\n"
+                      "  const float x = scale_value(s);\n"
+                      "  return x < 0x1p-100f ? log2_fast(x * 0x1p64f) - 64.0f : log2_fast(x);\n}\n");
   if (token_scales(c)) {
     write_scale_offset_function(out, "k_scale_offset", &c->scale.k);
     write_scale_offset_function(out, "v_scale_offset", &c->scale.v);
   }
-  text_add(out, "\n// Channel of row `index` in channel tile m of the value product.\n"
-                "DEVICE u32 channel_of(int m, int index) {\n");
-  if (p->v_channels == 1)
-    text_add(out, "  return (u32)(m * INDICES + index);\n}\n");
-  else
-    text_add(out, "  return (u32)((m / V_CHANNELS * INDICES + index) * V_CHANNELS + m % V_CHANNELS);\n}\n");
+  write_cap(c, out);
   write_store_output(c, out);
 }
 
 static void write_load_scales(const char *tile, text *out) {
   text_addf(out, "    load_scales(scales, ids, k_scale_head, v_scale_head, k_scale_stride_b, k_scale_heads_stride,\n"
-                 "                v_scale_stride_b, v_scale_heads_stride, %s, index, group);\n",
+                 "                v_scale_stride_b, v_scale_heads_stride, %s, slice, index, group);\n",
             tile);
 }
 
@@ -172,8 +211,8 @@ static bool fill(void *user, const char *name, text *out) {
 
 static void describe_decode(const contract *c, const decode_plan *p, kernel_descriptor *k) {
   snprintf(k->symbol, sizeof k->symbol, "heddle_decode");
-  k->grid[0] = (extent){1, 1, 1, {DIM_SEQS}};
-  k->grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
+  k->grid[0] = sequence_extent(c);
+  k->grid[1] = (extent){(int64_t)p->column_groups * p->slices, 1, 1, {DIM_KV_HEADS}};
   k->grid[2] = (extent){1, 1, 1, {DIM_SPLITS}};
   k->block = p->waves * p->target->wave;
   add_decode_arguments(c, k);

@@ -20,39 +20,58 @@ static int64_t nan_code(dtype d) {
   return bytes[0] | (dtype_bytes(d) > 1 ? bytes[1] << 8 : 0);
 }
 
-static void write_solved(const contract *c, const write_plan *p, text *out) {
-  dtype kv = c->kv.k_dtype;
-  bool row_scaled = c->scale.granularity == SCALE_TOKEN_HEAD;
+/* How codes of K or V are made: what the template's functions take as `Side`. */
+static void write_side(const contract *c, char side, text *out) {
+  bool is_k = side == 'k';
+  dtype kv = is_k ? c->kv.k_dtype : c->kv.v_dtype;
+  int head_dim = is_k ? c->head_dim.qk : c->head_dim.v;
+  int part = c->scale.granularity == SCALE_GROUP ? is_k ? c->scale.group_k : c->scale.group_v : head_dim;
   double qmax = c->scale.writer.qmax > 0 ? c->scale.writer.qmax : dtype_max(kv);
   double zero_row = c->scale.writer.zero_row == ZERO_ROW_FLOOR
                         ? (double)((float)c->scale.writer.amax_floor / (float)qmax)
                         : c->scale.writer.zero_value;
+  const struct {
+    const char *name;
+    double value;
+  } floats[] = {{"LARGEST", dtype_max(kv)},
+                {"LOWEST", kv == DTYPE_INT8 ? -128.0 : -dtype_max(kv)},
+                /* e4m3fnuz has no -0; its smallest value is 2^-10 and half of it still rounds to 0 */
+                {"FLUSH", kv == DTYPE_FP8_E4M3FNUZ ? 0x1p-11 : -1.0},
+                {"ZERO_ROW", zero_row},
+                {"QMAX", qmax}};
+  text_addf(out, "struct %c_side {\n  typedef %s STORED;\n", side, format_of(kv));
+  text_addf(out, "  static constexpr int HEAD_DIM = %d, PART = %d; // channels, and those that share a scale\n", head_dim, part);
+  text_addf(out, "  static constexpr bool QUANTISED = %s, COPIED = %s;\n", dtype_bytes(kv) == 1 ? "true" : "false",
+            kv == c->query.dtype && c->scale.granularity == SCALE_NONE ? "true" : "false");
+  text_addf(out, "  static constexpr u32 NAN_CODE = %lld;\n", (long long)nan_code(kv));
+  for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+    text_add(out, "  static ");
+    write_float(out, floats[i].name, floats[i].value);
+  }
+  text_add(out, "};\n");
+}
+
+static void write_solved(const contract *c, const write_plan *p, text *out) {
   text_addf(out, "// ---- solved by the generator\n//\n// %d lanes a row, %d channels each; %d rows a workgroup.\n\n",
             p->row_lanes, p->load, p->threads / p->row_lanes);
-  write_int(out, "HEAD_DIM_QK", c->head_dim.qk);
-  write_int(out, "HEAD_DIM_V", c->head_dim.v);
   text_addf(out, "constexpr i64 PAGE = %d; // tokens\n\n", c->kv.page);
-  text_addf(out, "typedef %s QUERY;\ntypedef %s KV;\n\n", format_of(c->query.dtype), format_of(kv));
+  text_addf(out, "typedef %s QUERY;\n\n", format_of(c->query.dtype));
   write_int(out, "THREADS", p->threads);
   write_int(out, "ROW_LANES", p->row_lanes);
   write_int(out, "LOAD", p->load);
-  write_bool(out, "QUANTISED", dtype_is_fp8(kv));
-  write_bool(out, "COPIED", kv == c->query.dtype && c->scale.granularity == SCALE_NONE);
-  write_float(out, "CODE_MAX", dtype_max(kv));
-  /* e4m3fnuz has no -0; its smallest value is 2^-10 and half of it still rounds to 0 */
-  write_float(out, "CODE_FLUSH", kv == DTYPE_FP8_E4M3FNUZ ? 0x1p-11 : -1.0);
-  write_int(out, "NAN_CODE", nan_code(kv));
-  text_add(out, "\n// The scale rule: 0 rows store ZERO_ROW, others max(amax, AMAX_FLOOR) / QMAX.\n");
+  text_add(out, "\n// The scale rule: rows of zeros store ZERO_ROW, others max(amax, AMAX_FLOOR) / QMAX. Else the scale is given.\n");
   write_bool(out, "SCALED", c->scale.granularity != SCALE_NONE);
-  write_bool(out, "ROW_SCALED", row_scaled);
+  write_bool(out, "WORKED_OUT", contract_writer_scales(c->scale.granularity));
+  write_bool(out, "ALL_HEADS", c->scale.granularity == SCALE_TOKEN);
   write_float(out, "AMAX_FLOOR", c->scale.writer.amax_floor);
-  write_float(out, "ZERO_ROW", zero_row);
-  write_float(out, "QMAX", qmax);
+  text_add(out, "\n");
+  write_side(c, 'k', out);
+  write_side(c, 'v', out);
   text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are run-time arguments.\n");
-  write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(kv));
-  write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(kv));
+  write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
+  write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
-  if (row_scaled) {
+  if (c->scale.granularity >= SCALE_HEAD) {
     write_scale_offset_function(out, "k_scale_offset", &c->scale.k);
     write_scale_offset_function(out, "v_scale_offset", &c->scale.v);
   }
@@ -63,16 +82,17 @@ static void write_row_scales(const contract *c, text *out) {
   static const char sides[] = {'k', 'v'};
   for (int i = 0; i < 2; i++) {
     char s = sides[i];
-    text_addf(out, "  scale_t *%c_row_scale = ", s);
+    text_addf(out, "  const auto %c_row_scale = [&](int part) -> scale_t * { return ", s);
     if (c->scale.granularity == SCALE_NONE)
-      text_add(out, "nullptr;\n");
+      text_add(out, "nullptr");
     else if (c->scale.granularity == SCALE_TENSOR)
-      text_addf(out, "%c_scale;\n", s);
+      text_addf(out, "%c_scale", s);
     else
       text_addf(out,
-                "%c_scale + page * %c_scale_stride_b + head * %c_scale_stride_h +\n"
-                "                         %c_scale_offset(slot, kv_heads * %c_scale_stride_h);\n",
+                "\n    %c_scale + page * %c_scale_stride_b + head * %c_scale_stride_h +\n"
+                "    %c_scale_offset(slot, kv_heads * %c_scale_stride_h, (u32)part)",
                 s, s, s, s, s);
+    text_add(out, "; };\n");
   }
 }
 
@@ -119,7 +139,7 @@ hd_status emit_write(const contract *c, const variant *v, const target *t, const
   add_tensor(k, TENSOR_V);
   add_tensor(k, TENSOR_SLOT_MAPPING);
   for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++) add_dim(k, d);
-  if (c->scale.granularity == SCALE_TOKEN_HEAD)
+  if (c->scale.granularity >= SCALE_HEAD)
     for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++) add_dim(k, d);
   add_dim(k, DIM_KV_HEADS);
   add_dim(k, DIM_TOKENS);

@@ -20,45 +20,42 @@ static bool is_one_of(dtype d, const dtype *list, size_t count) {
 
 #define ONE_OF(d, ...) is_one_of(d, (const dtype[]){__VA_ARGS__}, sizeof((const dtype[]){__VA_ARGS__}) / sizeof(dtype))
 
+static bool scales_a_token(const contract *c) { return c->scale.granularity >= SCALE_TOKEN; }
+
+static void check_dtype(const contract *c, dtype d, const target *t, diags *diags) {
+  if (ONE_OF(d, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ) && d != t->fp8)
+    diags_errorf(diags, "decline.dialect", "kv.dtype", "%s is not the fp8 dialect of %s: allowed is %s, or fp8_e4m3",
+                 dtype_name(d), t->name, dtype_name(t->fp8));
+  else if (!ONE_OF(d, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ, DTYPE_FP8_E5M2, DTYPE_INT8))
+    decline(diags, "decline.kv-dtype", "kv.dtype", dtype_name(d),
+            "bf16, fp16, fp8_e4m3, fp8_e4m3fn, fp8_e4m3fnuz, fp8_e5m2, int8");
+  (void)c;
+}
+
 /* What both operations ask of a contract. */
 static void check_cache(const contract *c, const target *t, unsigned kernel, const char *operation, diags *diags) {
   if (!(c->kernels & kernel))
     diags_errorf(diags, "decline.kernels", "kernels", "the contract has no %s kernel", operation);
   if (!ONE_OF(c->query.dtype, DTYPE_BF16, DTYPE_FP16))
     decline(diags, "decline.query-dtype", "query.dtype", dtype_name(c->query.dtype), "bf16, fp16");
-  if (c->kv.k_dtype != c->kv.v_dtype)
-    decline(diags, "decline.kv-dtype", "kv.dtype", "a different dtype for K and V", "one dtype for both");
-  if (ONE_OF(c->kv.k_dtype, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ) && c->kv.k_dtype != t->fp8)
-    diags_errorf(diags, "decline.dialect", "kv.dtype", "%s is not the fp8 dialect of %s: allowed is %s, or fp8_e4m3",
-                 dtype_name(c->kv.k_dtype), t->name, dtype_name(t->fp8));
-  else if (!ONE_OF(c->kv.k_dtype, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ))
-    decline(diags, "decline.kv-dtype", "kv.dtype", dtype_name(c->kv.k_dtype),
-            "bf16, fp16, fp8_e4m3, fp8_e4m3fn, fp8_e4m3fnuz");
-  switch (c->scale.granularity) {
-  case SCALE_NONE:
-  case SCALE_TENSOR:
-  case SCALE_TOKEN_HEAD:
-    break;
-  default:
-    diags_errorf(diags, "decline.scale-granularity", "scale.granularity",
-                 "this granularity is not served: allowed is none, tensor, token_head");
-  }
-  if (c->scale.granularity != SCALE_NONE && !ONE_OF(c->scale.dtype, DTYPE_FP32, DTYPE_FP16))
-    decline(diags, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype), "fp32, fp16");
+  check_dtype(c, c->kv.k_dtype, t, diags);
+  if (c->kv.v_dtype != c->kv.k_dtype) check_dtype(c, c->kv.v_dtype, t, diags);
+  bool group = c->scale.granularity == SCALE_GROUP;
+  if (c->scale.granularity != SCALE_NONE && !ONE_OF(c->scale.dtype, DTYPE_FP32, DTYPE_FP16) &&
+      !(group && c->scale.dtype == DTYPE_E8M0))
+    decline(diags, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
+            group ? "fp32, fp16, e8m0" : "fp32, fp16");
 }
 
 static void check_decode(const contract *c, diags *diags) {
-  if (c->query.rows != 1) decline_number(diags, "decline.query-rows", "query.rows", c->query.rows, "1");
-  if (c->query.heads_per_kv > 16)
-    decline_number(diags, "decline.heads-per-kv", "query.heads_per_kv", c->query.heads_per_kv, "1 to 16");
-  if (c->select.form != SELECT_TABLE)
-    decline(diags, "decline.select-form", "select.form", "this form", "table");
-  if (c->select.per != PER_SEQUENCE) decline(diags, "decline.select-per", "select.per", "this", "sequence");
-  if (c->select.index != DTYPE_INT32)
-    decline(diags, "decline.select-index", "select.index", dtype_name(c->select.index), "int32");
-  if (c->mask.window) decline_number(diags, "decline.window", "mask.window", c->mask.window, "none");
-  if (c->mask.sinks) decline(diags, "decline.sinks", "mask.sinks", "per_head", "none");
-  if (c->logits.softcap > 0) decline(diags, "decline.softcap", "logits.softcap", "a cap", "none");
+  if (c->query.rows < 1 || c->query.rows > 8)
+    decline_number(diags, "decline.query-rows", "query.rows", c->query.rows, "1 to 8");
+  if (c->query.heads_per_kv < 1 || c->query.heads_per_kv > 64)
+    decline_number(diags, "decline.heads-per-kv", "query.heads_per_kv", c->query.heads_per_kv, "1 to 64");
+  if (c->select.form == SELECT_BLOCKS)
+    decline(diags, "decline.select-form", "select.form", "blocks", "table, indptr");
+  if (!ONE_OF(c->select.index, DTYPE_INT32, DTYPE_INT64))
+    decline(diags, "decline.select-index", "select.index", dtype_name(c->select.index), "int32, int64");
   if (!ONE_OF(c->output.dtype, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32))
     decline(diags, "decline.output-dtype", "output.dtype", dtype_name(c->output.dtype), "bf16, fp16, fp32");
 }
@@ -71,7 +68,7 @@ static int power_of_two_in(int64_t n) { return (int)(n & -n); }
 static int smallest(int a, int b) { return a < b ? a : b; }
 static int largest(int a, int b) { return a > b ? a : b; }
 
-/* The instruction whose operand is the cache's own dtype, else the one fp8 widens to exactly. */
+/* The instruction whose operand is the cache's own dtype, else the one that 8 bits widen to exactly. */
 static const matrix_op *find_op(const target *t, dtype stored, bool *out_widen) {
   for (size_t i = 0; i < t->op_count; i++)
     if (t->ops[i].operand == stored) {
@@ -79,7 +76,7 @@ static const matrix_op *find_op(const target *t, dtype stored, bool *out_widen) 
       return &t->ops[i];
     }
   for (size_t i = 0; i < t->op_count; i++)
-    if (dtype_is_fp8(stored) && t->ops[i].operand == DTYPE_FP16) {
+    if (dtype_bytes(stored) == 1 && t->ops[i].operand == DTYPE_FP16) {
       *out_widen = true;
       return &t->ops[i];
     }
@@ -101,44 +98,11 @@ static int significand_bits(dtype d) {
 /* Addresses, page ids and temporaries; from the code objects of the shipped specs. */
 enum { WORKING_REGISTERS = 84 };
 
-/* Tokens a lane's group owns and everything that follows from it. */
-static void plan_tokens(const contract *c, decode_plan *p, int list) {
-  const matrix_op *op = p->op;
-  int bytes = dtype_bytes(c->kv.v_dtype);
-  p->list = list;
-  p->tile = list * op->groups;
-  p->score_tiles = list / op->row_run;
-  p->own_run = gcd(c->kv.page, list);
-  p->k_exact = p->own_run < op->row_run;
-  /* A V load runs along tokens (the fragment's own axis) or along channels, whichever is wider. */
-  int along = smallest(16 / bytes, power_of_two_in(layout_run(&c->kv.v, AXIS_S)));
-  along = smallest(along, p->own_run);
-  int across = smallest(16 / bytes, power_of_two_in(layout_run(&c->kv.v, AXIS_D)));
-  across = smallest(across, power_of_two_in(p->value_tiles));
-  bool transposed = across > along && across * bytes >= 4;
-  p->v_tokens = transposed ? 1 : along;
-  p->v_channels = transposed ? across : 1;
-
-  int words_per_list = list * bytes / 4;
-  int k_words = p->score_tiles * p->k_list * dtype_bytes(c->kv.k_dtype) / 4;
-  int operand_words = dtype_bytes(op->operand);
-  int scales = c->scale.granularity == SCALE_TOKEN_HEAD ? 2 * largest(1, list / op->rows) : 0;
-  int q_fragments = p->folded ? 1 : p->q_parts, p_fragments = p->folded ? 1 : p->p_parts;
-  int per_block = p->value_tiles * op->row_run + p->score_tiles * op->row_run +
-                  q_fragments * p->k_list * operand_words / 4 + p_fragments * list * operand_words / 4;
-  per_block *= op->columns_per_lane;
-  p->registers = k_words + p->value_tiles * words_per_list + scales + p->blocks * per_block + WORKING_REGISTERS;
-  p->early_loads = p->registers <= p->target->vgprs;
-  if (!p->early_loads) p->registers -= k_words; /* the next K tile then takes the place of the scores */
-  p->query_in_lds = p->registers > p->target->vgprs - WORKING_REGISTERS / 4;
-  if (p->query_in_lds) p->registers -= p->blocks * op->columns_per_lane * q_fragments * p->k_list * operand_words / 4;
-}
-
-/* What the template's SHARED arrays take: outputs and three numbers a row and column of every wave, and the query. */
+/* What the template's SHARED arrays take: outputs and the numbers of a row and column of every wave, and the query. */
 static int lds_bytes(const decode_plan *p, int waves) {
   const matrix_op *op = p->op;
   int outputs = p->blocks * p->value_tiles * op->columns_per_lane * op->row_run * p->target->wave * 4;
-  int rows = p->blocks * op->columns_per_lane * op->rows * 3 * 4;
+  int rows = p->blocks * op->columns_per_lane * op->rows * (2 + p->v_parts) * 4;
   int fragment = op->elements * dtype_bytes(op->operand) * op->columns_per_lane;
   int fragments = p->blocks * (p->folded ? 1 : p->q_parts) * (p->k_list / op->elements);
   return waves * (outputs + rows) + (p->query_in_lds ? fragments * fragment * p->target->wave : 0);
@@ -146,6 +110,102 @@ static int lds_bytes(const decode_plan *p, int waves) {
 
 /* A CUDA kernel declares at most 48 KB of static shared memory, whatever the SM has. */
 static int lds_limit(const target *t) { return t->family == FAMILY_CUDA ? 48 * 1024 : t->lds_bytes; }
+
+static int round_up(int n, int step) { return (n + step - 1) / step * step; }
+
+/* Channel tiles of V, and whether its loads run along tokens (the fragment's own axis) or along channels. Loads along
+ * channels may fill the tiles up beyond head_dim.v, so that they stay wide. */
+static void plan_values(const contract *c, decode_plan *p) {
+  const matrix_op *op = p->value_op;
+  int bytes = dtype_bytes(c->kv.v_dtype), v = c->head_dim.v;
+  int along = smallest(16 / bytes, power_of_two_in(layout_run(&c->kv.v, AXIS_S)));
+  along = smallest(along, p->own_run);
+  int run = smallest(16 / bytes, power_of_two_in(layout_run(&c->kv.v, AXIS_D)));
+  int tiles = round_up(v, op->rows) / op->rows, channels = 1, least = INT32_MAX;
+  for (int across = run; across * bytes >= 4 && across > along; across /= 2) {
+    if (p->v_part < v && p->v_part % (across * op->rows) != 0) continue; /* a tile has one group of channels */
+    int padded = round_up(v, op->rows * across) / op->rows;
+    int cost = 4 * padded / across + padded; /* a load and a product of one list, as instructions */
+    if (cost < least) {
+      least = cost;
+      tiles = padded;
+      channels = across;
+    }
+  }
+  p->v_tokens = channels > 1 ? 1 : along;
+  p->v_channels = channels;
+  p->value_tiles = tiles;
+}
+
+/* Tokens a lane's group owns and everything that follows from it. */
+static void plan_tokens(const contract *c, decode_plan *p, int list) {
+  const matrix_op *op = p->op;
+  p->list = list;
+  p->tile = list * op->groups;
+  p->score_tiles = list / op->row_run;
+  p->own_run = gcd(c->kv.page, list);
+  p->k_exact = p->own_run < op->row_run;
+  plan_values(c, p);
+}
+
+/* V channels shared by `slices` workgroups; false where tiles or scale groups do not divide so. */
+static bool plan_slices(const contract *c, decode_plan *p, int slices) {
+  int tiles = p->value_tiles, rows = p->op->rows;
+  p->slices = slices;
+  p->value_tiles = round_up(tiles, slices * p->v_channels) / slices;
+  if (p->v_part >= c->head_dim.v) p->v_part = slices * p->value_tiles * rows;
+  int channels = p->value_tiles * rows;
+  p->v_parts = largest(1, channels / p->v_part);
+  return p->v_part % channels == 0 || channels % p->v_part == 0;
+}
+
+static int page_ids(const contract *c, const decode_plan *p) {
+  int scales = scales_a_token(c) ? largest(1, p->list / p->op->rows) : 0;
+  return p->list / p->own_run + (p->k_exact ? p->score_tiles : p->list / p->own_run) + scales;
+}
+
+/* Vector registers; where they are short, loads that come later and a query that stays in LDS. */
+static void estimate_registers(const contract *c, decode_plan *p) {
+  const matrix_op *op = p->op, *value_op = p->value_op;
+  int k_words = p->score_tiles * p->k_list * dtype_bytes(c->kv.k_dtype) / 4;
+  int v_words = p->value_tiles * p->list * dtype_bytes(c->kv.v_dtype) / 4;
+  int scales = scales_a_token(c) ? (p->k_parts + 2 * p->v_parts) * largest(1, p->list / op->rows) - 1 : 0;
+  int q_fragments = p->folded ? 1 : p->q_parts, p_fragments = p->folded ? 1 : p->p_parts;
+  int query = q_fragments * p->k_list * dtype_bytes(op->operand) / 4 * op->columns_per_lane;
+  int per_block = p->value_tiles * op->row_run + p->score_tiles * op->row_run +
+                  p_fragments * p->list * dtype_bytes(value_op->operand) / 4 + p->v_parts - 1;
+  per_block = per_block * op->columns_per_lane + query;
+  int keep = p->rows > 1 ? p->v_channels > 1 ? p->list : p->list * dtype_bytes(c->kv.v_dtype) / 4 : 0;
+  p->registers = k_words + v_words + scales + p->blocks * per_block + keep + largest(0, page_ids(c, p) - 8) +
+                 WORKING_REGISTERS;
+  p->early_loads = p->registers <= p->target->vgprs;
+  if (!p->early_loads) p->registers -= k_words; /* the next K tile then takes the place of the scores */
+  p->query_in_lds = p->registers > p->target->vgprs - WORKING_REGISTERS / 4;
+  if (p->query_in_lds) p->registers -= p->blocks * query;
+}
+
+/* The first that fits the registers: short lists before fewer queries, fewer queries before fewer channels, since K and
+ * V are then read again. */
+static bool plan_registers(const contract *c, decode_plan *p, int queries) {
+  const matrix_op *op = p->op;
+  int least = largest(largest(op->elements, p->value_op->elements), op->row_run);
+  int list = largest(least, 16 / dtype_bytes(c->kv.v_dtype));
+  int all_blocks = p->folded ? 1 : round_up(queries, op->columns) / op->columns, v_part = p->v_part;
+  for (int slices = 1; slices <= 8; slices *= 2)
+    for (int groups = 1; groups <= all_blocks; groups++) {
+      p->blocks = (all_blocks + groups - 1) / groups;
+      p->column_groups = (all_blocks + p->blocks - 1) / p->blocks;
+      if (p->column_groups != groups) continue;
+      for (int tokens = list; tokens >= least; tokens /= 2) {
+        p->v_part = v_part;
+        plan_tokens(c, p, tokens);
+        if (!plan_slices(c, p, slices)) continue;
+        estimate_registers(c, p);
+        if (p->registers <= p->target->vgprs && lds_bytes(p, 1) <= lds_limit(p->target)) return true;
+      }
+    }
+  return false;
+}
 
 /* The waves asked for, or the most up to 4 that fit the LDS. False when those asked for do not fit. */
 static bool plan_waves(const variant *v, decode_plan *p, diags *diags) {
@@ -158,15 +218,40 @@ static bool plan_waves(const variant *v, decode_plan *p, diags *diags) {
   return false;
 }
 
-static void check_shape(const contract *c, decode_plan *p, diags *diags) {
+static void check_dim(const char *field, int channels, int step, diags *diags) {
+  if (channels >= step && channels % step == 0 && channels <= 256) return;
+  diags_errorf(diags, "decline.head-dim", field, "%d is not served: allowed is a multiple of %d up to 256", channels, step);
+}
+
+static void check_shape(const contract *c, const decode_plan *p, diags *diags) {
+  check_dim("head_dim.qk", c->head_dim.qk, 8, diags);
+  check_dim("head_dim.v", c->head_dim.v, 8, diags);
+  if (c->scale.granularity != SCALE_GROUP) return;
+  if (c->scale.group_k % 4 != 0)
+    diags_errorf(diags, "decline.scale-group", "scale.group", "%d channels of K are not served: allowed is a multiple of 4",
+                 c->scale.group_k);
+  if (c->scale.group_v != c->head_dim.v && c->scale.group_v % p->value_op->rows != 0)
+    diags_errorf(diags, "decline.scale-group", "scale.group", "%d channels of V are not served: allowed is a multiple of %d (%s)",
+                 c->scale.group_v, p->value_op->rows, p->value_op->name);
+}
+
+/* Exponent of the largest number that a product's operand is filled up to. */
+static int q_top(dtype d) { return d == DTYPE_FP8_E4M3FNUZ ? 6 : d == DTYPE_FP8_E4M3FN ? 7 : 13; }
+static int p_shift(dtype d) { return d == DTYPE_FP8_E4M3FNUZ ? 7 : d == DTYPE_FP8_E4M3FN ? 8 : d == DTYPE_FP16 ? 14 : 0; }
+
+/* Channels of K: how many a lane holds, dealt how. */
+static void plan_keys(const contract *c, decode_plan *p) {
   const matrix_op *op = p->op;
-  int qk_step = op->groups * op->elements, v_step = op->rows;
-  if (c->head_dim.qk % qk_step != 0 || c->head_dim.qk > 256)
-    diags_errorf(diags, "decline.head-dim", "head_dim.qk", "%d is not served: allowed is a multiple of %d up to 256 (%s)",
-                 c->head_dim.qk, qk_step, op->name);
-  if (c->head_dim.v % v_step != 0 || c->head_dim.v % (4 * op->rows) != 0 || c->head_dim.v > 256)
-    diags_errorf(diags, "decline.head-dim", "head_dim.v", "%d is not served: allowed is a multiple of %d up to 256 (%s)",
-                 c->head_dim.v, 4 * v_step, op->name);
+  int bytes = dtype_bytes(c->kv.k_dtype);
+  p->k_list = round_up(c->head_dim.qk, op->groups * op->elements) / op->groups;
+  p->k_chunk = smallest(smallest(16 / bytes, power_of_two_in(p->k_list)), power_of_two_in(c->head_dim.qk));
+  bool grouped = c->scale.granularity == SCALE_GROUP;
+  p->k_part = grouped ? c->scale.group_k : p->k_list * op->groups;
+  p->v_part = grouped ? c->scale.group_v : c->head_dim.v;
+  p->k_parts = grouped ? c->head_dim.qk / c->scale.group_k : 1;
+  if (p->k_parts == 1) p->k_part = p->k_list * op->groups;
+  if (p->k_parts > 1) p->k_chunk = smallest(p->k_chunk, op->elements); /* a fragment is then a run of channels */
+  p->k_load = smallest(p->k_chunk, power_of_two_in(layout_run(&c->kv.k, AXIS_D)));
 }
 
 hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan, diags *diags) {
@@ -175,28 +260,26 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   check_decode(c, diags);
   decode_plan p = {.target = t};
   p.op = find_op(t, c->kv.k_dtype, &p.widen);
-  if (p.op) check_shape(c, &p, diags);
+  p.value_op = find_op(t, c->kv.v_dtype, &p.value_widen);
+  if (p.op && p.value_op) check_shape(c, &p, diags);
   if (v->waves && (v->waves < 1 || v->waves > 16 || (v->waves & (v->waves - 1))))
     decline_number(diags, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
-  if (diags_errors(diags) > before || !p.op) return HD_DECLINED;
+  if (diags_errors(diags) > before || !p.op || !p.value_op) return HD_DECLINED;
 
-  const matrix_op *op = p.op;
-  int operand_bits = significand_bits(op->operand), query_bits = significand_bits(c->query.dtype);
+  int query_bits = significand_bits(c->query.dtype), operand_bits = significand_bits(p.op->operand);
+  p.rows = c->select.per == PER_ROW ? 1 : c->query.rows;
+  int queries = p.rows * c->query.heads_per_kv;
   p.q_parts = (query_bits + operand_bits - 1) / operand_bits;
-  p.p_parts = operand_bits < 8 ? 2 : 1;
-  p.folded = p.q_parts == 2 && p.p_parts == 2 && op->columns_per_lane == 1 &&
-             c->query.heads_per_kv <= op->columns / 2;
-  p.blocks = (c->query.heads_per_kv + op->columns - 1) / op->columns;
-  p.q_top = op->operand == DTYPE_FP8_E4M3FNUZ ? 6 : op->operand == DTYPE_FP8_E4M3FN ? 7 : 13;
-  p.p_shift = op->operand == DTYPE_FP8_E4M3FNUZ ? 7 : op->operand == DTYPE_FP8_E4M3FN ? 8 : op->operand == DTYPE_FP16 ? 14 : 0;
-  p.value_tiles = c->head_dim.v / op->rows;
-  p.k_list = c->head_dim.qk / op->groups;
-  int k_bytes = dtype_bytes(c->kv.k_dtype);
-  p.k_chunk = smallest(16 / k_bytes, power_of_two_in(p.k_list));
-  p.k_load = smallest(p.k_chunk, power_of_two_in(layout_run(&c->kv.k, AXIS_D)));
-  int least = largest(op->elements, op->row_run);
-  plan_tokens(c, &p, largest(least, 16 / dtype_bytes(c->kv.v_dtype)));
-  while (p.registers > t->vgprs && p.list > least) plan_tokens(c, &p, p.list / 2);
+  p.p_parts = significand_bits(p.value_op->operand) < 8 ? 2 : 1;
+  p.folded = p.q_parts == 2 && p.p_parts == 2 && p.op->columns_per_lane == 1 && queries <= p.op->columns / 2;
+  p.q_top = q_top(p.op->operand);
+  p.p_shift = p_shift(p.value_op->operand);
+  plan_keys(c, &p);
+  if (!plan_registers(c, &p, queries)) {
+    diags_errorf(diags, "decline.registers", "head_dim", "a tile of head_dim %d and %d does not fit the %d registers of %s",
+                 c->head_dim.qk, c->head_dim.v, t->vgprs, t->name);
+    return HD_DECLINED;
+  }
   const char *obstacle = ring_obstacle(c, t);
   if (v->structure == STRUCTURE_RING && obstacle) {
     diags_errorf(diags, "decline.structure", "tune.structure", "ring is not served: %s", obstacle);
@@ -213,11 +296,12 @@ hd_status plan_write(const contract *c, const variant *v, const target *t, write
   (void)v; /* the writer has one shape: a lane per 16 bytes of a row */
   size_t before = diags_errors(diags);
   check_cache(c, t, KERNEL_WRITE, "write", diags);
-  const int sizes[] = {c->head_dim.qk, c->head_dim.v};
-  const char *const fields[] = {"head_dim.qk", "head_dim.v"};
+  check_dim("head_dim.qk", c->head_dim.qk, 8, diags);
+  check_dim("head_dim.v", c->head_dim.v, 8, diags);
+  const int groups[] = {c->scale.group_k, c->scale.group_v};
   for (int i = 0; i < 2; i++)
-    if (sizes[i] % 8 != 0 || sizes[i] > 256)
-      decline_number(diags, "decline.head-dim", fields[i], sizes[i], "a multiple of 8 up to 256");
+    if (c->scale.granularity == SCALE_GROUP && groups[i] % 8 != 0)
+      diags_errorf(diags, "decline.scale-group", "scale.group", "%d channels are not served: allowed is a multiple of 8", groups[i]);
   if (diags_errors(diags) > before) return HD_DECLINED;
   write_plan p = {.target = t, .load = 16 / dtype_bytes(c->query.dtype), .row_lanes = 1, .threads = 256};
   while (p.row_lanes * p.load < largest(c->head_dim.qk, c->head_dim.v)) p.row_lanes *= 2;

@@ -15,19 +15,24 @@ typedef struct decode_plan {
   const target *target;
   structure structure;   /* direct, or ring: then plan_ring has the rest */
   char structure_reason[120]; /* why not the ring where the target has one; "" otherwise */
-  const matrix_op *op;
-  bool widen;            /* stored elements are widened to op->operand */
+  const matrix_op *op, *value_op; /* of the score and the value product; they differ in elements and operand only */
+  bool widen, value_widen; /* stored K, V are widened to the operand */
   int q_parts, p_parts;  /* products per operand: the sum of the parts is exact (q) or close (p) */
   bool folded;           /* both parts share one product: the upper half of the columns holds the second */
-  int blocks;            /* blocks of op->columns query heads */
+  int rows;              /* most query rows that share a page list; 1 where each row has its own */
+  int blocks;            /* blocks of op->columns queries (row, head) in a workgroup */
+  int column_groups;     /* workgroups that share the queries of a sequence and kv head */
   int list, tile;        /* tokens a group owns; tokens of a tile: list * groups */
   int score_tiles;       /* products along tokens: list / row_run */
-  int value_tiles;       /* products along V channels: head_dim.v / rows */
-  int k_list;            /* channels of K a lane holds per token: head_dim.qk / groups */
+  int value_tiles;       /* products along V channels in a workgroup */
+  int slices;            /* workgroups that share the V channels */
+  int k_list;            /* channels of K a lane holds per token, zeros behind head_dim.qk included */
   int k_chunk, k_load;   /* channels dealt to a group at a time; elements per load */
   int v_tokens, v_channels; /* a V load covers v_tokens tokens (along the fragment) or v_channels channels (across) */
   int own_run;           /* tokens of a group's list that share a page: gcd(page, list) */
   bool k_exact;          /* K rows need a page id each, since own_run < row_run */
+  int k_part, v_part;    /* channels that share a token's scale; all of them where there are no groups */
+  int k_parts, v_parts;  /* of these: in a head of K; in a workgroup's channels of V */
   bool early_loads;      /* the first tile is requested before the query is prepared, the next K before the softmax */
   bool query_in_lds;     /* the query is read from LDS for each tile, to save registers */
   int waves;

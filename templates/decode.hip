@@ -1,12 +1,13 @@
 //@ contract
 //@ prelude
 //@ solved
-// ---- decode: one query row per sequence over a paged cache, split over its tokens --------------------------
+// ---- decode: query rows of a sequence over a paged cache, split over its tokens ----------------------------
 //
-// A workgroup takes one split of one (sequence, kv head); its waves take the split's tiles in turn, each with
-// its own running maximum, sum and output, and meet once at the end through LDS. Tokens are the rows of the score
-// product and channels the rows of the value product; query heads are the columns of both, so the probabilities
-// stay in the lane that needs them: a lane of group q owns tokens q*LIST ... q*LIST + LIST - 1 of a tile.
+// A workgroup takes one split of one (sequence, kv head), or a part of its query heads or channels where registers
+// are short; its waves take the split's tiles in turn, each with its own running maximum, sum and output, and meet
+// once at the end through LDS. Tokens are the rows of the score product and channels the rows of the value product;
+// queries (row * HEADS + head) are the columns of both, so the probabilities stay in the lane that needs them: a lane
+// of group q owns tokens q*LIST ... q*LIST + LIST - 1 of a tile.
 //
 // Scores carry log2(e) and log2(V scale): exp2 of them never exceeds 2^P_SHIFT whatever the scales are.
 
@@ -25,14 +26,29 @@ struct tile_words {
   u32 v[VALUE_TILES * V_WORDS];
 };
 
-// One token a lane: the lanes of a group hold the scales of its list between them.
+// One token a lane: the lanes of a group hold the scales of its list between them, one for each group of channels.
 struct tile_scales {
-  float k[SCALE_WORDS];
-  float v[SCALE_WORDS];
+  scale_t k[K_PARTS][SCALE_WORDS];
+  scale_t v[V_PARTS][SCALE_WORDS];
+};
+
+// Tokens [first, end) of a sequence: those that some query row sees, or one row.
+struct token_span {
+  int first, end;
 };
 
 // The channels of a lane of `group`, in the order its fragments hold them: chunks of K_CHUNK, dealt to the groups in turn.
 DEVICE u32 listed_channel(int i, int group) { return (u32)((i / K_CHUNK * GROUPS + group) * K_CHUNK + i % K_CHUNK); }
+
+// Whether the head has that channel: K is filled up to whole products with zeros.
+DEVICE bool k_exists(int i, int group) {
+  return (i / K_CHUNK + 1) * GROUPS * K_CHUNK <= HEAD_DIM_QK || listed_channel(i, group) < HEAD_DIM_QK;
+}
+
+// The channel of row `index` in channel tile m of the value product. Rows past HEAD_DIM_V are not stored.
+DEVICE u32 channel_of(int m, int index) {
+  return (u32)((m / V_CHANNELS * INDICES + index) * V_CHANNELS + m % V_CHANNELS);
+}
 
 // The token of the group's list whose scale the lane of `index` holds in word n.
 DEVICE int scaled_token(int n, int index) { return n * INDICES + index % LIST; }
@@ -46,22 +62,21 @@ DEVICE float group_sum(float x) {
   return x;
 }
 
-DEVICE void load_pages(tile_pages &ids, const int *table, int tile, int last, int index, int group) {
+// The token's place in the list of pages; tokens that no row sees are led to the nearest one that is seen.
+DEVICE u32 page_place(int token, token_span seen) {
+  token = token < seen.end ? token : seen.end - 1;
+  if constexpr (WINDOW > 0) token = token > seen.first ? token : seen.first;
+  return (u32)token / PAGE;
+}
+
+DEVICE void load_pages(tile_pages &ids, const page_id *table, int tile, token_span seen, int index, int group) {
   const int k_first = tile * TILE + index / RUN * LIST + (K_EXACT ? index % RUN : 0);
-  UNROLL for (int a = 0; a < K_IDS; a++) {
-    const int token = k_first + a * K_ID_STEP;
-    ids.k[a] = table[(u32)(token < last ? token : last) / PAGE];
-  }
+  UNROLL for (int a = 0; a < K_IDS; a++) ids.k[a] = (int)table[page_place(k_first + a * K_ID_STEP, seen)];
   const int own_first = tile * TILE + group * LIST;
-  UNROLL for (int a = 0; a < OWN_IDS; a++) {
-    const int token = own_first + a * OWN_RUN;
-    ids.own[a] = table[(u32)(token < last ? token : last) / PAGE];
-  }
+  UNROLL for (int a = 0; a < OWN_IDS; a++) ids.own[a] = (int)table[page_place(own_first + a * OWN_RUN, seen)];
   if constexpr (K_SCALED || V_SCALED)
-    UNROLL for (int n = 0; n < SCALE_WORDS; n++) {
-      const int token = own_first + scaled_token(n, index);
-      ids.scale[n] = table[(u32)(token < last ? token : last) / PAGE];
-    }
+    UNROLL for (int n = 0; n < SCALE_WORDS; n++)
+      ids.scale[n] = (int)table[page_place(own_first + scaled_token(n, index), seen)];
 }
 
 DEVICE void load_k(tile_words &words, const tile_pages &ids, const u8 *k_head, i64 stride_b, i64 heads_stride, int tile,
@@ -72,12 +87,12 @@ DEVICE void load_k(tile_words &words, const tile_pages &ids, const u8 *k_head, i
     const u8 *page = k_head + (i64)ids.k[K_EXACT ? t : t * RUN / OWN_RUN] * stride_b * KV_K::BYTES;
     UNROLL for (int i = 0; i < K_LIST; i += K_LOAD)
       load_stream<K_LOAD * KV_K::BYTES>(words.k[t], i * KV_K::BYTES,
-                                        page + k_offset(slot, listed_channel(i, group), heads_stride) * KV_K::BYTES);
+                                        page + k_offset(slot, k_exists(i, group) ? listed_channel(i, group) : 0u, heads_stride) * KV_K::BYTES);
   }
 }
 
 DEVICE void load_v(tile_words &words, const tile_pages &ids, const u8 *v_head, i64 stride_b, i64 heads_stride, int tile,
-                   int index, int group) {
+                   u32 first_channel, int index, int group) {
   const int first = tile * TILE + group * LIST;
   UNROLL for (int e = 0; e < LIST; e += V_TOKENS) {
     const u32 slot = (u32)(first + e) % PAGE;
@@ -85,64 +100,75 @@ DEVICE void load_v(tile_words &words, const tile_pages &ids, const u8 *v_head, i
     UNROLL for (int m = 0; m < VALUE_TILES; m += V_CHANNELS) {
       // along tokens: V_TOKENS of them for channel tile m; along channels: V_CHANNELS tiles for token e
       const int place = V_CHANNELS == 1 ? (m * LIST + e) : (e * VALUE_TILES + m);
+      const u32 channel = first_channel + channel_of(m, index);
+      const bool exists = V_WHOLE || channel < HEAD_DIM_V;
       load_stream<V_TOKENS * V_CHANNELS * KV_V::BYTES>(words.v, place * KV_V::BYTES,
-                                                       page + v_offset(slot, channel_of(m, index), heads_stride) * KV_V::BYTES);
+                                                       page + v_offset(slot, exists ? channel : 0u, heads_stride) * KV_V::BYTES);
     }
   }
 }
 
 //@ load_scales function
-// Words of V tokens at or past `visible` (counted from the lane's first token) become 0: 0 * NaN would not.
-DEVICE void clear_invisible(tile_words &words, int visible) {
+// The bits of V word i that belong to tokens [first, end), counted from the lane's first token.
+DEVICE u32 kept_bits(int i, token_span seen) {
   constexpr int PER_WORD = KV_V::PER_WORD, BITS = 8 * KV_V::BYTES;
-  UNROLL for (int i = 0; i < VALUE_TILES * V_WORDS; i++) {
-    if constexpr (V_CHANNELS == 1) {
-      const int keep = visible - i % V_WORDS * PER_WORD;
-      words.v[i] &= keep >= PER_WORD ? ~0u : keep <= 0 ? 0u : (1u << keep * BITS % 32) - 1u;
-    } else {
-      words.v[i] = i * PER_WORD / VALUE_TILES < visible ? words.v[i] : 0u;
-    }
+  if constexpr (V_CHANNELS == 1) {
+    const int end = seen.end - i % V_WORDS * PER_WORD, first = seen.first - i % V_WORDS * PER_WORD;
+    u32 bits = end >= PER_WORD ? ~0u : end <= 0 ? 0u : (1u << end * BITS % 32) - 1u;
+    if constexpr (WINDOW > 0) bits &= first <= 0 ? ~0u : first >= PER_WORD ? 0u : ~0u << first * BITS % 32;
+    return bits;
+  } else {
+    const int token = i * PER_WORD / VALUE_TILES;
+    return token < seen.end && (WINDOW == 0 || token >= seen.first) ? ~0u : 0u;
   }
 }
 
-// Word `word` of V's list for channel tile m: KV_V::PER_WORD consecutive tokens of one channel.
-DEVICE u32 value_word(const tile_words &words, int m, int word) {
+// What is not seen becomes 0: 0 * NaN would not.
+DEVICE void clear_invisible(tile_words &words, token_span seen) {
+  UNROLL for (int i = 0; i < VALUE_TILES * V_WORDS; i++) words.v[i] &= kept_bits(i, seen);
+}
+
+// Word `word` of V's list for channel tile m: KV_V::PER_WORD consecutive tokens of one channel. Query rows of one
+// sequence see different tokens, so there the bits of those not seen are dropped on the way.
+DEVICE u32 value_word(const tile_words &words, int m, int word, token_span seen) {
   constexpr int PER_WORD = KV_V::PER_WORD, STRIDE = VALUE_TILES / PER_WORD;
+  const auto stored = [&](int i) { return ROWS > 1 ? words.v[i] & kept_bits(i, seen) : words.v[i]; };
   if constexpr (V_CHANNELS == 1) {
-    return words.v[m * V_WORDS + word];
+    return stored(m * V_WORDS + word);
   } else { // tokens lie a row of words apart: pick the channel's bytes out of PER_WORD rows
-    const u32 *row = words.v + word * PER_WORD * STRIDE + m / PER_WORD;
+    const int row = word * PER_WORD * STRIDE + m / PER_WORD;
     if constexpr (PER_WORD == 2) {
-      return pick_bytes(row[STRIDE], row[0], m % 2 ? 0x07060302 : 0x05040100);
+      return pick_bytes(stored(row + STRIDE), stored(row), m % 2 ? 0x07060302 : 0x05040100);
     } else {
-      const u32 low = pick_bytes(row[STRIDE], row[0], 0x0c0c0400 + 0x0101 * (m % 4));
-      const u32 high = pick_bytes(row[3 * STRIDE], row[2 * STRIDE], 0x0c0c0400 + 0x0101 * (m % 4));
+      const u32 low = pick_bytes(stored(row + STRIDE), stored(row), 0x0c0c0400 + 0x0101 * (m % 4));
+      const u32 high = pick_bytes(stored(row + 3 * STRIDE), stored(row + 2 * STRIDE), 0x0c0c0400 + 0x0101 * (m % 4));
       return pick_bytes(high, low, 0x05040100);
     }
   }
 }
 
 // Fragment u of a list of stored words, widened where the product has a wider format than the cache.
-template <typename Stored, typename Word> DEVICE kv_fragment fragment_of(int u, Word word) {
-  kv_fragment f;
-  if constexpr (Stored::PER_WORD == OPERAND::PER_WORD) {
-    UNROLL for (int i = 0; i < FRAGMENT_WORDS; i++) f.w[i] = word(u * FRAGMENT_WORDS + i);
+template <typename Fragment, typename Stored, typename Operand, typename Word> DEVICE Fragment fragment_of(int u, Word word) {
+  constexpr int WORDS = sizeof(Fragment) / 4;
+  Fragment f;
+  if constexpr (Stored::PER_WORD == Operand::PER_WORD) {
+    UNROLL for (int i = 0; i < WORDS; i++) f.w[i] = word(u * WORDS + i);
   } else {
-    UNROLL for (int i = 0; i < FRAGMENT_WORDS / 2; i++) Stored::widen(word(u * FRAGMENT_WORDS / 2 + i), f.w + 2 * i);
+    UNROLL for (int i = 0; i < WORDS / 2; i++) Stored::widen(word(u * WORDS / 2 + i), f.w + 2 * i);
   }
   return f;
 }
 
-// One row of x as the other operand: PARTS words whose sum is x to the precision the product needs. With folded
+// One word of x as the other operand: PARTS words whose sum is x to the precision the product needs. With folded
 // columns the second half of the columns holds the second part.
-template <int PARTS>
-DEVICE void split_word(float *x, int index, other_fragment *parts, int word) {
+template <int PARTS, typename Operand, typename Fragment>
+DEVICE void split_word(float *x, int index, Fragment *parts, int word) {
   u32 packed[PARTS];
   UNROLL for (int p = 0; p < PARTS; p++) {
-    packed[p] = OPERAND::pack(x);
-    float stored[OPERAND::PER_WORD];
-    OPERAND::unpack(packed[p], stored);
-    UNROLL for (int i = 0; i < OPERAND::PER_WORD; i++) x[i] -= stored[i];
+    packed[p] = Operand::pack(x);
+    float stored[Operand::PER_WORD];
+    Operand::unpack(packed[p], stored);
+    UNROLL for (int i = 0; i < Operand::PER_WORD; i++) x[i] -= stored[i];
   }
   if constexpr (FOLDED)
     parts[0].w[word] = index < COLUMNS / 2 ? packed[0] : packed[PARTS - 1];
@@ -150,18 +176,42 @@ DEVICE void split_word(float *x, int index, other_fragment *parts, int word) {
     UNROLL for (int p = 0; p < PARTS; p++) parts[p].w[word] = packed[p];
 }
 
+// The channels that fragment u of K holds in all its lanes: [first, end).
+DEVICE int first_channel_of(int u) { return u * K_ELEMENTS / K_CHUNK * GROUPS * K_CHUNK; }
+DEVICE int end_channel_of(int u) { return (((u + 1) * K_ELEMENTS - 1) / K_CHUNK + 1) * GROUPS * K_CHUNK; }
+
+// The query's fragment u with zeros in the channels outside group `part`.
+DEVICE query_fragment within_part(query_fragment q, int u, int part, int group) {
+  if (first_channel_of(u) >= part * K_PART && end_channel_of(u) <= (part + 1) * K_PART) return q;
+  UNROLL for (int w = 0; w < (int)(sizeof q / 4); w++) {
+    const int i = u * K_ELEMENTS + w / PER_LANE * K_OPERAND::PER_WORD;
+    q.w[w] = (int)listed_channel(i, group) / K_PART == part ? q.w[w] : 0u;
+  }
+  return q;
+}
+
 KERNEL(THREADS) void heddle_decode(
 //@ arguments decode
 ) {
   const int lane = lane_id(), wave = wave_id();
   const int index = lane / INDEX_STRIDE % INDICES, group = lane / GROUP_STRIDE % GROUPS;
-  const int sequence = workgroup_x(), kv_head = workgroup_y(), split = workgroup_z();
-  const int length = lengths[sequence];
-  const int tiles = length > 0 ? (length - 1) / TILE + 1 : 0;
-  const int end = (int)((i64)tiles * (split + 1) / splits);
-  int tile = (int)((i64)tiles * split / splits) + wave;
+  const int sequence = workgroup_x(), split = workgroup_z();
+  const int kv_head = workgroup_y() / (COLUMN_GROUPS * SLICES), share = workgroup_y() % (COLUMN_GROUPS * SLICES);
+  const int first_block = share / SLICES * BLOCKS, slice = share % SLICES;
+  const u32 first_channel = (u32)slice * (VALUE_TILES * INDICES);
+//@ rows
+//@ select
 
-  const int *table = page_table + (i64)sequence * table_pages;
+  // Row r of `rows` sees tokens [end - WINDOW, end), end = length - rows + r + 1 under a causal mask.
+  const int lowest_end = CAUSAL ? length - rows + 1 : length;
+  token_span seen = {0, length}; // by any row
+  if constexpr (WINDOW > 0) seen.first = lowest_end > WINDOW ? lowest_end - WINDOW : 0;
+  const int highest_first = WINDOW > 0 && length > WINDOW ? length - WINDOW : 0;
+  const int first_tile = seen.first / TILE;
+  const int tiles = length > 0 ? (length - 1) / TILE + 1 - first_tile : 0;
+  const int end = first_tile + (int)((i64)tiles * (split + 1) / splits);
+  int tile = first_tile + (int)((i64)tiles * split / splits) + wave;
+
   const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h * KV_K::BYTES;
   const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h * KV_V::BYTES;
   const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
@@ -173,26 +223,31 @@ KERNEL(THREADS) void heddle_decode(
   tile_scales scales;
   const auto first_loads = [&] {
     if (tile >= end) return;
-    load_pages(ids, table, tile, length - 1, index, group);
+    load_pages(ids, table, tile, seen, index, group);
     load_k(words, ids, k_head, k_stride_b, k_heads_stride, tile, index, group);
 //@ load_scales tile
-    load_v(words, ids, v_head, v_stride_b, v_heads_stride, tile, index, group);
-    if (tile + WAVES < end) load_pages(ids, table, tile + WAVES, length - 1, index, group);
+    load_v(words, ids, v_head, v_stride_b, v_heads_stride, tile, first_channel, index, group);
+    if (tile + WAVES < end) load_pages(ids, table, tile + WAVES, seen, index, group);
   };
   if (EARLY_LOADS) first_loads();
 
+  // The query (row * HEADS + head) that this lane's column c of block b holds.
+  const auto column_of = [&](int b, int c) {
+    return (first_block + b) * COLUMNS + (FOLDED ? index % (COLUMNS / 2) : index + c * INDICES);
+  };
   // The query: each row scaled by a power of two into the operand's range, then split into parts.
-  other_fragment query[BLOCKS][Q_FRAGMENTS][K_STEPS];
+  query_fragment query[BLOCKS][Q_FRAGMENTS][K_STEPS];
   float row_scale[BLOCKS][PER_LANE];
   UNROLL for (int b = 0; b < BLOCKS; b++) {
     UNROLL for (int c = 0; c < PER_LANE; c++) {
-      const int head = b * COLUMNS + (FOLDED ? index % (COLUMNS / 2) : index + c * INDICES);
+      const int column = column_of(b, c);
       float x[K_LIST];
-      const u8 *row = (const u8 *)q + ((i64)(sequence * kv_heads + kv_head) * HEADS + head) * HEAD_DIM_QK * QUERY::BYTES;
+      const u8 *row = (const u8 *)q + query_of(sequence, kv_head, kv_heads, rows, column) * HEAD_DIM_QK * QUERY::BYTES;
       UNROLL for (int i = 0; i < K_LIST; i += Q_LOAD) {
         u32 loaded[Q_LOAD / QUERY::PER_WORD];
         UNROLL for (int w = 0; w < Q_LOAD / QUERY::PER_WORD; w++) loaded[w] = 0;
-        if (head < HEADS) load_stream<Q_LOAD * QUERY::BYTES>(loaded, 0, row + listed_channel(i, group) * QUERY::BYTES);
+        if (column < rows * HEADS && k_exists(i, group))
+          load_stream<Q_LOAD * QUERY::BYTES>(loaded, 0, row + listed_channel(i, group) * QUERY::BYTES);
         UNROLL for (int w = 0; w < Q_LOAD / QUERY::PER_WORD; w++) QUERY::unpack(loaded[w], x + i + w * QUERY::PER_WORD);
       }
       float largest = 0;
@@ -205,16 +260,16 @@ KERNEL(THREADS) void heddle_decode(
       // an infinite element makes the row NaN, as its products would
       row_scale[b][c] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f);
       UNROLL for (int i = 0; i < K_LIST; i++) x[i] *= up;
-      UNROLL for (int i = 0; i < K_LIST; i += OPERAND::PER_WORD) {
-        other_fragment parts[Q_PARTS];
-        const int word = i % ELEMENTS / OPERAND::PER_WORD * PER_LANE + c;
-        split_word<Q_PARTS>(x + i, index, parts, word);
-        UNROLL for (int p = 0; p < Q_FRAGMENTS; p++) query[b][p][i / ELEMENTS].w[word] = parts[p].w[word];
+      UNROLL for (int i = 0; i < K_LIST; i += K_OPERAND::PER_WORD) {
+        query_fragment parts[Q_PARTS];
+        const int word = i % K_ELEMENTS / K_OPERAND::PER_WORD * PER_LANE + c;
+        split_word<Q_PARTS, K_OPERAND>(x + i, index, parts, word);
+        UNROLL for (int p = 0; p < Q_FRAGMENTS; p++) query[b][p][i / K_ELEMENTS].w[word] = parts[p].w[word];
       }
     }
   }
   // Every wave needs the same query: where registers are short it stays in LDS and is read again for each tile.
-  SHARED other_fragment shared_query[QUERY_IN_LDS ? BLOCKS * Q_FRAGMENTS * K_STEPS : 1][WAVE];
+  SHARED query_fragment shared_query[QUERY_IN_LDS ? BLOCKS * Q_FRAGMENTS * K_STEPS : 1][WAVE];
   if constexpr (QUERY_IN_LDS) {
     if (wave == 0)
       UNROLL for (int b = 0; b < BLOCKS; b++)
@@ -222,7 +277,7 @@ KERNEL(THREADS) void heddle_decode(
           UNROLL for (int u = 0; u < K_STEPS; u++) shared_query[(b * Q_FRAGMENTS + p) * K_STEPS + u][lane] = query[b][p][u];
     barrier();
   }
-  const auto query_fragment = [&](int b, int p, int u) {
+  const auto query_part = [&](int b, int p, int u) {
     return QUERY_IN_LDS ? shared_query[(b * Q_FRAGMENTS + p) * K_STEPS + u][lane] : query[b][p][u];
   };
   if (!EARLY_LOADS) first_loads();
@@ -231,14 +286,15 @@ KERNEL(THREADS) void heddle_decode(
     UNROLL for (int c = 0; c < PER_LANE; c++) row_scale[b][c] *= logits;
 
   acc_t output[BLOCKS][VALUE_TILES];
-  float top[BLOCKS][PER_LANE];  // running maximum of the scores with V scales: what `output` is relative to
+  float top[V_PARTS][BLOCKS][PER_LANE]; // running maximum of the scores with V scales: what `output` is relative to
   float base[BLOCKS][PER_LANE]; // running maximum of the lane's own plain scores: what `sum` is relative to
   float sum[BLOCKS][PER_LANE];
   UNROLL for (int b = 0; b < BLOCKS; b++) {
     UNROLL for (int m = 0; m < VALUE_TILES; m++)
       UNROLL for (int a = 0; a < PER_LANE * RUN; a++) output[b][m][a] = 0;
     UNROLL for (int c = 0; c < PER_LANE; c++) {
-      top[b][c] = base[b][c] = NEVER;
+      UNROLL for (int part = 0; part < V_PARTS; part++) top[part][b][c] = NEVER;
+      base[b][c] = NEVER;
       sum[b][c] = 0;
     }
   }
@@ -246,96 +302,170 @@ KERNEL(THREADS) void heddle_decode(
   for (; tile < end; tile += WAVES) {
     const bool more = tile + WAVES < end;
     if constexpr (QUERY_IN_LDS) asm volatile("" ::: "memory"); // or its loads would move out of the loop
-    // Tokens of this lane's list that exist; only the last tile has fewer than all.
-    const int visible = length - tile * TILE - group * LIST;
-    const bool tail = length < (tile + 1) * TILE;
+    // Only tiles at an end of what rows see have tokens that some row does not see.
+    const int lane_first = tile * TILE + group * LIST;
+    const bool masked = lowest_end < (tile + 1) * TILE || (WINDOW > 0 && tile * TILE < highest_first);
 
     acc_t product[BLOCKS][SCORE_TILES];
     UNROLL for (int b = 0; b < BLOCKS; b++)
       UNROLL for (int t = 0; t < SCORE_TILES; t++)
         UNROLL for (int a = 0; a < PER_LANE * RUN; a++) product[b][t][a] = 0;
-    UNROLL for (int t = 0; t < SCORE_TILES; t++)
-      UNROLL for (int u = 0; u < K_STEPS; u++) {
-        const kv_fragment k = fragment_of<KV_K>(u, [&](int word) { return words.k[t][word]; });
-        UNROLL for (int b = 0; b < BLOCKS; b++)
-          UNROLL for (int p = 0; p < Q_FRAGMENTS; p++) product[b][t] = multiply(k, query_fragment(b, p, u), product[b][t]);
-      }
+    const auto key = [&](int t, int u) {
+      return fragment_of<key_fragment, KV_K, K_OPERAND>(
+          u, [&](int word) { return k_exists(word * KV_K::PER_WORD, group) ? words.k[t][word] : 0u; });
+    };
+    if constexpr (K_PARTS == 1) {
+      UNROLL for (int t = 0; t < SCORE_TILES; t++)
+        UNROLL for (int u = 0; u < K_STEPS; u++) {
+          const key_fragment k = key(t, u);
+          UNROLL for (int b = 0; b < BLOCKS; b++)
+            UNROLL for (int p = 0; p < Q_FRAGMENTS; p++) product[b][t] = multiply(k, query_part(b, p, u), product[b][t]);
+        }
+    } else { // each group of channels has a scale of its own: a product for each
+      UNROLL for (int part = 0; part < K_PARTS; part++)
+        UNROLL for (int t = 0; t < SCORE_TILES; t++)
+          UNROLL for (int b = 0; b < BLOCKS; b++) {
+            acc_t x;
+            UNROLL for (int a = 0; a < PER_LANE * RUN; a++) x[a] = 0;
+            UNROLL for (int u = 0; u < K_STEPS; u++)
+              if (first_channel_of(u) < (part + 1) * K_PART && end_channel_of(u) > part * K_PART)
+                UNROLL for (int p = 0; p < Q_FRAGMENTS; p++)
+                  x = multiply(key(t, u), within_part(query_part(b, p, u), u, part, group), x);
+            UNROLL for (int r = 0; r < RUN; r++) {
+              const int e = t * RUN + r;
+              const float factor = index_lane(scale_value(scales.k[part][e / INDICES]), e % INDICES);
+              UNROLL for (int c = 0; c < PER_LANE; c++)
+                product[b][t][c * RUN + r] = fused(x[c * RUN + r], factor, product[b][t][c * RUN + r]);
+            }
+          }
+    }
     if (EARLY_LOADS && more) load_k(words, ids, k_head, k_stride_b, k_heads_stride, tile + WAVES, index, group);
 
-    float v_log[SCALE_WORDS];
+    float k_factor[SCALE_WORDS], v_log[V_PARTS][SCALE_WORDS];
+    if constexpr (K_SCALED && K_PARTS == 1)
+      UNROLL for (int n = 0; n < SCALE_WORDS; n++) k_factor[n] = scale_value(scales.k[0][n]);
     if constexpr (V_SCALED)
-      UNROLL for (int n = 0; n < SCALE_WORDS; n++) v_log[n] = log2_fast(scales.v[n]);
+      UNROLL for (int part = 0; part < V_PARTS; part++)
+        UNROLL for (int n = 0; n < SCALE_WORDS; n++) v_log[part][n] = scale_log2(scales.v[part][n]);
 
-    other_fragment weights[BLOCKS][P_FRAGMENTS][V_STEPS];
+    // What row r sees of this lane's tokens, counted from the first of them.
+    const auto seen_by = [&](int row) {
+      const int row_end = ROWS > 1 && CAUSAL ? lowest_end + row : length;
+      return token_span{(row_end > WINDOW ? row_end - WINDOW : 0) - lane_first, row_end - lane_first};
+    };
+    const auto sees = [&](token_span row, int e) { return e < row.end && (WINDOW == 0 || e >= row.first); };
+
     UNROLL for (int b = 0; b < BLOCKS; b++)
       UNROLL for (int c = 0; c < PER_LANE; c++) {
-        float score[LIST], weighted[LIST]; // without and with log2(V scale)
+        const auto score = [&](int e) -> auto & { return product[b][e / RUN]; };
+        const auto place = [&](int e) { return c * RUN + e % RUN; };
         UNROLL for (int e = 0; e < LIST; e++) {
-          float s = product[b][e / RUN][c * RUN + e % RUN];
+          float s = score(e)[place(e)];
           if constexpr (FOLDED) s += lane_plus_8(s);
           s *= row_scale[b][c];
-          if constexpr (K_SCALED) s *= index_lane(scales.k[e / INDICES], e % INDICES);
-          score[e] = weighted[e] = s;
-          if constexpr (V_SCALED) weighted[e] += index_lane(v_log[e / INDICES], e % INDICES);
+          if constexpr (K_SCALED && K_PARTS == 1) s *= index_lane(k_factor[e / INDICES], e % INDICES);
+          score(e)[place(e)] = capped(s);
         }
-        if (tail)
+        if (masked) {
+          const token_span row = seen_by(column_of(b, c) / HEADS);
           UNROLL for (int e = 0; e < LIST; e++)
-            if (e >= visible) score[e] = weighted[e] = MASKED;
-        float tile_top = NEVER, tile_base = NEVER;
-        UNROLL for (int e = 0; e < LIST; e++) {
-          tile_top = max_of(tile_top, weighted[e]);
-          if constexpr (V_SCALED) tile_base = max_of(tile_base, score[e]);
+            if (!sees(row, e)) score(e)[place(e)] = MASKED;
         }
-        const float new_top = max_of(top[b][c], group_max(tile_top));
-        const float rescale = exp2_fast(top[b][c] - new_top);
-        top[b][c] = new_top;
-        UNROLL for (int m = 0; m < VALUE_TILES; m++)
-          UNROLL for (int r = 0; r < RUN; r++) output[b][m][c * RUN + r] *= rescale;
-        const float new_base = V_SCALED ? max_of(base[b][c], tile_base) : new_top - P_SHIFT;
-        sum[b][c] *= exp2_fast(base[b][c] - new_base);
-        base[b][c] = new_base;
-        UNROLL for (int e = 0; e < LIST; e += OPERAND::PER_WORD) {
-          float p[OPERAND::PER_WORD];
-          UNROLL for (int i = 0; i < OPERAND::PER_WORD; i++) {
-            p[i] = exp2_fast(weighted[e + i] - (new_top - P_SHIFT));
-            sum[b][c] += V_SCALED ? exp2_fast(score[e + i] - new_base) : p[i];
-          }
-          other_fragment parts[P_PARTS];
-          const int word = e % ELEMENTS / OPERAND::PER_WORD * PER_LANE + c;
-          split_word<P_PARTS>(p, index, parts, word);
-          UNROLL for (int f = 0; f < P_FRAGMENTS; f++) weights[b][f][e / ELEMENTS].w[word] = parts[f].w[word];
+        if constexpr (V_SCALED) {
+          float new_base = base[b][c];
+          UNROLL for (int e = 0; e < LIST; e++) new_base = max_of(new_base, score(e)[place(e)]);
+          sum[b][c] *= exp2_fast(base[b][c] - new_base);
+          base[b][c] = new_base;
+          UNROLL for (int e = 0; e < LIST; e++) sum[b][c] += exp2_fast(score(e)[place(e)] - new_base);
         }
       }
-    if (more) {
-      if (!EARLY_LOADS) load_k(words, ids, k_head, k_stride_b, k_heads_stride, tile + WAVES, index, group);
-//@ load_scales next
-    }
 
-    if (tail) clear_invisible(words, visible);
-    UNROLL for (int m = 0; m < VALUE_TILES; m++)
-      UNROLL for (int u = 0; u < V_STEPS; u++) {
-        const kv_fragment v = fragment_of<KV_V>(u, [&](int word) { return value_word(words, m, word); });
-        UNROLL for (int b = 0; b < BLOCKS; b++)
-          UNROLL for (int f = 0; f < P_FRAGMENTS; f++) output[b][m] = multiply(v, weights[b][f][u], output[b][m]);
+    if constexpr (ROWS == 1)
+      if (masked) clear_invisible(words, seen_by(0));
+    UNROLL for (int part = 0; part < V_PARTS; part++) {
+      weight_fragment weights[BLOCKS][P_FRAGMENTS][V_STEPS];
+      UNROLL for (int b = 0; b < BLOCKS; b++)
+        UNROLL for (int c = 0; c < PER_LANE; c++) {
+          float weighted[LIST]; // scores with log2(V scale)
+          float new_top = NEVER;
+          UNROLL for (int e = 0; e < LIST; e++) {
+            weighted[e] = product[b][e / RUN][c * RUN + e % RUN];
+            if constexpr (V_SCALED) weighted[e] += index_lane(v_log[part][e / INDICES], e % INDICES);
+          }
+          if (V_SCALED && masked) {
+            const token_span row = seen_by(column_of(b, c) / HEADS);
+            UNROLL for (int e = 0; e < LIST; e++)
+              if (!sees(row, e)) weighted[e] = MASKED; // whatever its scale was
+          }
+          UNROLL for (int e = 0; e < LIST; e++) new_top = max_of(new_top, weighted[e]);
+          new_top = max_of(top[part][b][c], group_max(new_top));
+          const float rescale = exp2_fast(top[part][b][c] - new_top);
+          top[part][b][c] = new_top;
+          UNROLL for (int m = part * PART_TILES; m < (part + 1) * PART_TILES; m++)
+            UNROLL for (int r = 0; r < RUN; r++) output[b][m][c * RUN + r] *= rescale;
+          if constexpr (!V_SCALED) {
+            sum[b][c] *= rescale;
+            base[b][c] = new_top - P_SHIFT;
+          }
+          UNROLL for (int e = 0; e < LIST; e += V_OPERAND::PER_WORD) {
+            float p[V_OPERAND::PER_WORD];
+            UNROLL for (int i = 0; i < V_OPERAND::PER_WORD; i++) {
+              p[i] = exp2_fast(weighted[e + i] - (new_top - P_SHIFT));
+              if constexpr (!V_SCALED) sum[b][c] += p[i];
+            }
+            weight_fragment parts[P_PARTS];
+            const int word = e % V_ELEMENTS / V_OPERAND::PER_WORD * PER_LANE + c;
+            split_word<P_PARTS, V_OPERAND>(p, index, parts, word);
+            UNROLL for (int f = 0; f < P_FRAGMENTS; f++) weights[b][f][e / V_ELEMENTS].w[word] = parts[f].w[word];
+          }
+        }
+      if (more && part == V_PARTS - 1) {
+        if (!EARLY_LOADS) load_k(words, ids, k_head, k_stride_b, k_heads_stride, tile + WAVES, index, group);
+//@ load_scales next
       }
+
+      // Where rows see different tokens each takes a pass of its own, in which V is 0 for what it does not see.
+      const int passes = ROWS > 1 && masked ? rows : 1;
+      for (int pass = 0; pass < passes; pass++) {
+        token_span row = {0, LIST};
+        if (ROWS > 1 && masked) row = seen_by(pass);
+        UNROLL for (int m = part * PART_TILES; m < (part + 1) * PART_TILES; m++)
+          UNROLL for (int u = 0; u < V_STEPS; u++) {
+            const value_fragment v = fragment_of<value_fragment, KV_V, V_OPERAND>(
+                u, [&](int word) { return value_word(words, m, word, row); });
+            UNROLL for (int b = 0; b < BLOCKS; b++) {
+              acc_t x = output[b][m];
+              UNROLL for (int f = 0; f < P_FRAGMENTS; f++) x = multiply(v, weights[b][f][u], x);
+              if constexpr (ROWS == 1)
+                output[b][m] = x;
+              else
+                UNROLL for (int c = 0; c < PER_LANE; c++) {
+                  const bool own = !masked || column_of(b, c) / HEADS == pass;
+                  UNROLL for (int r = 0; r < RUN; r++) output[b][m][c * RUN + r] = own ? x[c * RUN + r] : output[b][m][c * RUN + r];
+                }
+            }
+          }
+        if constexpr (ROWS == 1) break;
+      }
+    }
     if (more) {
-      load_v(words, ids, v_head, v_stride_b, v_heads_stride, tile + WAVES, index, group);
-      if (tile + 2 * WAVES < end) load_pages(ids, table, tile + 2 * WAVES, length - 1, index, group);
+      load_v(words, ids, v_head, v_stride_b, v_heads_stride, tile + WAVES, first_channel, index, group);
+      if (tile + 2 * WAVES < end) load_pages(ids, table, tile + 2 * WAVES, seen, index, group);
     }
   }
 
-  // The waves meet: every wave leaves its output and its three numbers a column in LDS.
+  // The waves meet: every wave leaves its output and its numbers a column in LDS: base, sum, and a top for each part.
   SHARED float shared_output[WAVES][BLOCKS * VALUE_TILES * PER_LANE * RUN][WAVE];
-  SHARED float shared_row[WAVES][BLOCKS * PER_LANE][INDICES][3];
+  SHARED float shared_row[WAVES][BLOCKS * PER_LANE][INDICES][2 + V_PARTS];
   UNROLL for (int b = 0; b < BLOCKS; b++) {
     UNROLL for (int c = 0; c < PER_LANE; c++) {
       const float lowest = group_max(base[b][c]);
       const float total = group_sum(sum[b][c] * exp2_fast(base[b][c] - lowest));
       if (group == 0) {
         float *row = shared_row[wave][b * PER_LANE + c][index];
-        row[0] = top[b][c];
-        row[1] = lowest;
-        row[2] = total;
+        row[0] = lowest;
+        row[1] = total;
+        UNROLL for (int part = 0; part < V_PARTS; part++) row[2 + part] = top[part][b][c];
       }
     }
     UNROLL for (int m = 0; m < VALUE_TILES; m++)
@@ -350,42 +480,44 @@ KERNEL(THREADS) void heddle_decode(
   const i64 item = (i64)sequence * kv_heads + kv_head;
   UNROLL for (int b = 0; b < BLOCKS; b++)
     UNROLL for (int c = 0; c < PER_LANE; c++) {
-      const int head = b * COLUMNS + index + c * INDICES;
-      if (head >= HEADS || (FOLDED && index >= COLUMNS / 2)) continue;
-      float highest = NEVER, lowest = NEVER, total = 0, weight[WAVES];
-      UNROLL for (int w = 0; w < WAVES; w++) {
-        const float *row = shared_row[w][b * PER_LANE + c][index];
-        highest = max_of(highest, row[0]);
-        lowest = max_of(lowest, row[1]);
+      const int column = column_of(b, c);
+      if (column >= rows * HEADS || (FOLDED && index >= COLUMNS / 2)) continue;
+      const i64 query = query_of(sequence, kv_head, kv_heads, rows, column);
+      float *partial = (float *)workspace + ((item * splits + split) * (ROWS * HEADS) + column) * PARTIAL_WORDS;
+      const auto row = [&](int w) { return shared_row[w][b * PER_LANE + c][index]; };
+      float lowest = NEVER, total = 0;
+      UNROLL for (int w = 0; w < WAVES; w++) lowest = max_of(lowest, row(w)[0]);
+      UNROLL for (int w = 0; w < WAVES; w++) total += row(w)[1] * exp2_fast(row(w)[0] - lowest);
+      if (splits > 1 && wave == 0 && group == 0) {
+        partial[HEAD_DIM_V + 1] = lowest;
+        partial[HEAD_DIM_V + 2] = total;
       }
-      UNROLL for (int w = 0; w < WAVES; w++) {
-        const float *row = shared_row[w][b * PER_LANE + c][index];
-        weight[w] = exp2_fast(row[0] - highest);
-        total += row[2] * exp2_fast(row[1] - lowest);
+      if (splits == 1) {
+//@ sink decode
       }
-      highest -= P_SHIFT;
-      const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
-      for (int m = wave; m < VALUE_TILES; m += WAVES)
+      for (int m = wave; m < VALUE_TILES; m += WAVES) {
+        const int part = V_PARTS == 1 ? 0 : m / PART_TILES;
+        float highest = NEVER, weight[WAVES];
+        UNROLL for (int w = 0; w < WAVES; w++) highest = max_of(highest, row(w)[2 + part]);
+        UNROLL for (int w = 0; w < WAVES; w++) weight[w] = exp2_fast(row(w)[2 + part] - highest);
+        highest -= P_SHIFT;
+        const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
         UNROLL for (int r = 0; r < RUN; r++) {
           float x = 0;
           UNROLL for (int w = 0; w < WAVES; w++)
             x = fused(shared_output[w][((b * VALUE_TILES + m) * PER_LANE + c) * RUN + r][lane], weight[w], x);
-          const int channel = channel_of(m, group * RUN + r);
-          if (splits > 1)
-            ((float *)workspace)[((item * splits + split) * HEADS + head) * (HEAD_DIM_V + 4) + channel] = x;
-          else
-            store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel, x * inverse * value_scale);
+          const u32 channel = first_channel + channel_of(m, group * RUN + r);
+          if (!V_WHOLE && channel >= HEAD_DIM_V) continue;
+          if (splits > 1) {
+            partial[channel] = x;
+            if (channel % V_PART == 0) partial[HEAD_DIM_V + top_word(channel)] = highest;
+          } else {
+            store_output(out, query * HEAD_DIM_V + channel, x * inverse * value_scale);
+          }
         }
-      if (wave == 0 && group == 0) {
-        if (splits > 1) {
-          float *row = (float *)workspace + ((item * splits + split) * HEADS + head) * (HEAD_DIM_V + 4) + HEAD_DIM_V;
-          row[0] = highest;
-          row[1] = lowest;
-          row[2] = total;
-          row[3] = 0;
-        } else {
-//@ store_lse decode
-        }
+      }
+      if (splits == 1 && wave == 0 && group == 0 && slice == 0) {
+//@ store_lse direct
       }
     }
 }

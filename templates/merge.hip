@@ -1,7 +1,8 @@
 // ---- merge: partial outputs of all splits to the result ----------------------------------------------------
 //
-// Workspace, fp32: [sequence, kv head, split, head, HEAD_DIM_V + 4]: the output relative to 2^highest, then highest,
-// lowest, and the sum of weights relative to 2^lowest. An empty split has sum 0 and maxima NEVER.
+// Workspace, fp32: [sequence, kv head, split, query, PARTIAL_WORDS]: the output relative to 2^highest, then highest,
+// lowest, and the sum of weights relative to 2^lowest; then the further highests where groups of V_PART channels have
+// their own. An empty split has sum 0 and maxima NEVER. A query is row * HEADS + head.
 //
 // A workgroup takes MERGE_QUADS * 4 consecutive outputs of one item; its MERGE_LANES rows of threads share the splits
 // out between them, so that all loads are in flight at once, and meet in LDS.
@@ -11,11 +12,13 @@ KERNEL(MERGE_THREADS) void heddle_merge(
 ) {
   const int quad = thread_id() % MERGE_QUADS, lane = thread_id() / MERGE_QUADS;
   const int place = (workgroup_z() * MERGE_QUADS + quad) * 4;
-  const bool inside = place < HEADS * HEAD_DIM_V;
-  const int head = inside ? place / HEAD_DIM_V : 0, channel = place % HEAD_DIM_V;
-  const i64 item = (i64)workgroup_x() * kv_heads + workgroup_y();
-  const float *row = (const float *)workspace + (item * splits * HEADS + head) * (HEAD_DIM_V + 4);
-  constexpr int STEP = HEADS * (HEAD_DIM_V + 4);
+//@ rows
+  const bool inside = place < rows * HEADS * HEAD_DIM_V;
+  const int column = inside ? place / HEAD_DIM_V : 0, channel = inside ? place % HEAD_DIM_V : 0;
+  const int kv_head = workgroup_y(), top_place = HEAD_DIM_V + top_word((u32)channel);
+  const i64 item = (i64)workgroup_x() * kv_heads + kv_head;
+  const float *row = (const float *)workspace + (item * splits * (ROWS * HEADS) + column) * PARTIAL_WORDS;
+  constexpr int STEP = ROWS * HEADS * PARTIAL_WORDS;
   SHARED float shared_row[MERGE_LANES][MERGE_QUADS][3];
   SHARED float shared_part[MERGE_LANES][MERGE_QUADS][4];
 //@ merge_begin
@@ -23,8 +26,8 @@ KERNEL(MERGE_THREADS) void heddle_merge(
   float highest = NEVER, lowest = NEVER, total = 0, x[4] = {0, 0, 0, 0};
   UNROLL_BY_4 for (int s = lane; s < splits; s += MERGE_LANES) {
     const float *part = row + (i64)s * STEP;
-    const float new_highest = max_of(highest, part[HEAD_DIM_V]), new_lowest = max_of(lowest, part[HEAD_DIM_V + 1]);
-    const float keep = exp2_fast(highest - new_highest), weight = exp2_fast(part[HEAD_DIM_V] - new_highest);
+    const float new_highest = max_of(highest, part[top_place]), new_lowest = max_of(lowest, part[HEAD_DIM_V + 1]);
+    const float keep = exp2_fast(highest - new_highest), weight = exp2_fast(part[top_place] - new_highest);
     UNROLL for (int i = 0; i < 4; i++) x[i] = fused(part[channel + i], weight, x[i] * keep);
     total = fused(part[HEAD_DIM_V + 2], exp2_fast(part[HEAD_DIM_V + 1] - new_lowest), total * exp2_fast(lowest - new_lowest));
     highest = new_highest;
@@ -47,9 +50,11 @@ KERNEL(MERGE_THREADS) void heddle_merge(
     sum = fused(shared_part[s][quad][lane], exp2_fast(shared_row[s][quad][0] - top), sum);
     weights = fused(shared_row[s][quad][2], exp2_fast(shared_row[s][quad][1] - base), weights);
   }
+  const i64 query = query_of(workgroup_x(), kv_head, kv_heads, rows, column);
+//@ sink merge
   const float inverse = weights > 0 || weights != weights ? exp2_fast(top - base) / weights : 0.0f;
 //@ value_scale
-  store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel + lane, sum * inverse * value_scale);
+  store_output(out, query * HEAD_DIM_V + channel + lane, sum * inverse * value_scale);
   if (channel + lane == 0) {
 //@ store_lse merge
   }

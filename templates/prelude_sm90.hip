@@ -32,6 +32,11 @@ DEVICE float log2_fast(float x) {
   asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+DEVICE float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 DEVICE float max_of(float a, float b) { return fmaxf(a, b); }
 DEVICE float abs_of(float a) { return fabsf(a); }
 DEVICE float fused(float a, float b, float c) { return fmaf(a, b, c); }
@@ -121,6 +126,54 @@ struct format_fp8 {
     widen(word, halves);
     format_fp16::unpack(halves[0], x);
     format_fp16::unpack(halves[1], x + 2);
+  }
+};
+
+DEVICE u32 subtract_halves(u32 a, u32 b) {
+  u32 difference;
+  asm("sub.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
+  return difference;
+}
+
+// e5m2 is the upper half of fp16. Rounding: denormals count in units of 2^-16, the others in their last place.
+struct format_fp8_e5m2 {
+  static constexpr int BYTES = 1, PER_WORD = 4;
+  DEVICE u32 pack(const float *x) {
+    u32 word = 0;
+    UNROLL for (int i = 0; i < 4; i++) {
+      const u32 sign = bits_of(x[i]) >> 31, bits = bits_of(x[i]) & 0x7fffffff;
+      const u32 small = bits_of(float_of(bits) + 128.0f) - bits_of(128.0f);
+      const u32 rounded = (bits + 0xfffff + (bits >> 21 & 1)) >> 21;
+      word |= (sign << 7 | (bits < 0x38800000u ? small : rounded - ((127 - 15) << 2))) << 8 * i;
+    }
+    return word;
+  }
+  DEVICE void widen(u32 word, u32 *halves) {
+    halves[0] = pick_bytes(0, word, 0x01040004);
+    halves[1] = pick_bytes(0, word, 0x03040204);
+  }
+  DEVICE void unpack(u32 word, float *x) {
+    u32 halves[2];
+    widen(word, halves);
+    format_fp16::unpack(halves[0], x);
+    format_fp16::unpack(halves[1], x + 2);
+  }
+};
+
+// widen: with its sign bit flipped a byte u is 1024 + u as the lower half of 0x64uu, and 1152 too much.
+struct format_int8 {
+  static constexpr int BYTES = 1, PER_WORD = 4;
+  DEVICE u32 pack(const float *x) {
+    u32 word = 0;
+    UNROLL for (int i = 0; i < 4; i++) word |= (bits_of(x[i] + 12582912.0f) & 0xff) << 8 * i; // 1.5 * 2^23
+    return word;
+  }
+  DEVICE void widen(u32 word, u32 *halves) {
+    halves[0] = subtract_halves(pick_bytes(0x64646464, word ^ 0x80808080u, 0x04010400), 0x64806480);
+    halves[1] = subtract_halves(pick_bytes(0x64646464, word ^ 0x80808080u, 0x04030402), 0x64806480);
+  }
+  DEVICE void unpack(u32 word, float *x) {
+    UNROLL for (int i = 0; i < 4; i++) x[i] = (float)((int)(word << (24 - 8 * i)) >> 24);
   }
 };
 

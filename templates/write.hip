@@ -12,47 +12,68 @@ DEVICE float row_max(float x) {
   return x;
 }
 
-// One code: round to nearest even, saturate; every NaN is the format's own.
-DEVICE u32 encode(float x) {
-  if (x != x) return NAN_CODE;
-  if constexpr (QUANTISED) {
-    const float bounded = x > CODE_MAX ? CODE_MAX : x < -CODE_MAX ? -CODE_MAX : x;
-    x = abs_of(bounded) <= CODE_FLUSH ? 0.0f : bounded; // a format without -0 must not round to its code
-  }
-  const float values[4] = {x, x, x, x};
-  return KV::pack(values) & (KV::BYTES == 1 ? 0xffu : 0xffffu);
+// Largest magnitude of LOAD channels; a NaN is ignored.
+DEVICE float largest_of(const u8 *from) {
+  u32 words[LOAD / QUERY::PER_WORD];
+  float x[LOAD], largest = 0;
+  load_stream<16>(words, 0, from);
+  UNROLL for (int i = 0; i < LOAD / QUERY::PER_WORD; i++) QUERY::unpack(words[i], x + i * QUERY::PER_WORD);
+  UNROLL for (int i = 0; i < LOAD; i++) largest = max_of(largest, abs_of(x[i]));
+  return largest;
 }
 
-template <typename Offset>
-DEVICE void write_row(const u8 *from, u8 *page, scale_t *scale, bool active, int lane_in_row, int head_dim,
-                      Offset offset) {
-  float x[LOAD];
-  u32 words[LOAD / QUERY::PER_WORD];
-  const int channel = lane_in_row * LOAD;
-  const bool inside = active && channel < head_dim;
-  UNROLL for (int i = 0; i < LOAD; i++) x[i] = 0;
-  if (inside) {
-    load_stream<16>(words, 0, from + channel * QUERY::BYTES);
-    UNROLL for (int i = 0; i < LOAD / QUERY::PER_WORD; i++) QUERY::unpack(words[i], x + i * QUERY::PER_WORD);
+// One code: round to nearest even, saturate; every NaN is the format's own.
+template <typename Side> DEVICE u32 encode(float x) {
+  if (x != x) return Side::NAN_CODE;
+  if constexpr (Side::QUANTISED) {
+    const float bounded = x > Side::LARGEST ? Side::LARGEST : x < Side::LOWEST ? Side::LOWEST : x;
+    x = abs_of(bounded) <= Side::FLUSH ? 0.0f : bounded; // a format without -0 must not round to its code
   }
+  const float values[4] = {x, x, x, x};
+  return Side::STORED::pack(values) & (Side::STORED::BYTES == 1 ? 0xffu : 0xffffu);
+}
+
+// `rows`: the token's, one a kv head. `scale_of_part`: where the scale of a group of channels lies.
+template <typename Side, typename Offset, typename Scale>
+DEVICE void write_row(const u8 *rows, int head, int kv_heads, u8 *page, bool active, int lane_in_row, Offset offset,
+                      Scale scale_of_part) {
+  const int channel = lane_in_row * LOAD;
+  const bool inside = active && channel < Side::HEAD_DIM;
+  const u8 *row = rows + (i64)head * Side::HEAD_DIM * QUERY::BYTES, *from = row + channel * QUERY::BYTES;
   float stored = 1.0f;
-  if constexpr (ROW_SCALED) {
+  if constexpr (WORKED_OUT) {
     float largest = 0;
-    UNROLL for (int i = 0; i < LOAD; i++) largest = max_of(largest, abs_of(x[i])); // a NaN is ignored
-    largest = row_max(largest);
-    const scale_t rounded = scale_of(largest == 0.0f ? ZERO_ROW : max_of(largest, AMAX_FLOOR) / QMAX);
-    if (active && lane_in_row == 0) *scale = rounded;
+    if constexpr (Side::PART < Side::HEAD_DIM) { // a group of channels
+      if (inside)
+        for (int i = 0; i < Side::PART; i += LOAD)
+          largest = max_of(largest, largest_of(row + (channel / Side::PART * Side::PART + i) * QUERY::BYTES));
+    } else {
+      if constexpr (ALL_HEADS) {
+        if (inside)
+          for (int h = 0; h < kv_heads; h++)
+            largest = max_of(largest, largest_of(rows + ((i64)h * Side::HEAD_DIM + channel) * QUERY::BYTES));
+      } else if (inside) {
+        largest = largest_of(from);
+      }
+      largest = row_max(largest);
+    }
+    const scale_t rounded = scale_of(largest == 0.0f ? Side::ZERO_ROW : max_of(largest, AMAX_FLOOR) / Side::QMAX);
+    if (inside && channel % Side::PART == 0 && (!ALL_HEADS || head == 0)) *scale_of_part(channel / Side::PART) = rounded;
     stored = scale_value(rounded);
   } else if constexpr (SCALED) {
-    stored = scale_value(*scale);
+    if (active) stored = scale_value(*scale_of_part(0));
   }
   if (!inside) return;
+  u32 words[LOAD / QUERY::PER_WORD];
+  float x[LOAD];
+  load_stream<16>(words, 0, from);
+  UNROLL for (int i = 0; i < LOAD / QUERY::PER_WORD; i++) QUERY::unpack(words[i], x + i * QUERY::PER_WORD);
   UNROLL for (int i = 0; i < LOAD; i++) {
     float code = x[i];
     if constexpr (SCALED) code = stored == 0.0f ? x[i] == x[i] ? 0.0f : x[i] : x[i] / stored;
-    const u32 bits = COPIED ? words[i / 2] >> i % 2 * 16 : encode(code); // COPIED: even a NaN keeps its bits
-    u8 *to = page + offset((u32)(channel + i)) * KV::BYTES;
-    if constexpr (KV::BYTES == 1)
+    const u32 bits = Side::COPIED ? words[i / 2] >> i % 2 * 16 : encode<Side>(code); // COPIED: even a NaN keeps its bits
+    u8 *to = page + offset((u32)(channel + i)) * Side::STORED::BYTES;
+    if constexpr (Side::STORED::BYTES == 1)
       *to = (u8)bits;
     else
       *(u16 *)to = (u16)bits;
@@ -72,11 +93,13 @@ KERNEL(THREADS) void heddle_write(
   const i64 page = active ? place / PAGE : 0;
   const u32 slot = active ? (u32)(place - page * PAGE) : 0;
   const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
-  u8 *k_page = (u8 *)k_cache + (page * k_stride_b + head * k_stride_h) * KV::BYTES;
-  u8 *v_page = (u8 *)v_cache + (page * v_stride_b + head * v_stride_h) * KV::BYTES;
+  u8 *k_page = (u8 *)k_cache + (page * k_stride_b + head * k_stride_h) * k_side::STORED::BYTES;
+  u8 *v_page = (u8 *)v_cache + (page * v_stride_b + head * v_stride_h) * v_side::STORED::BYTES;
+  const u8 *k_rows = (const u8 *)k + token * kv_heads * k_side::HEAD_DIM * QUERY::BYTES;
+  const u8 *v_rows = (const u8 *)v + token * kv_heads * v_side::HEAD_DIM * QUERY::BYTES;
 //@ row_scales
-  write_row((const u8 *)k + row * HEAD_DIM_QK * QUERY::BYTES, k_page, k_row_scale, active, lane_in_row, HEAD_DIM_QK,
-            [&](u32 channel) { return k_offset(slot, channel, k_heads_stride); });
-  write_row((const u8 *)v + row * HEAD_DIM_V * QUERY::BYTES, v_page, v_row_scale, active, lane_in_row, HEAD_DIM_V,
-            [&](u32 channel) { return v_offset(slot, channel, v_heads_stride); });
+  write_row<k_side>(k_rows, head, kv_heads, k_page, active, lane_in_row,
+                    [&](u32 channel) { return k_offset(slot, channel, k_heads_stride); }, k_row_scale);
+  write_row<v_side>(v_rows, head, kv_heads, v_page, active, lane_in_row,
+                    [&](u32 channel) { return v_offset(slot, channel, v_heads_stride); }, v_row_scale);
 }
