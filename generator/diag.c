@@ -1,4 +1,5 @@
 #include "diag.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,35 @@ void diags_refusef(diags *list, const char *code, const char *field, const char 
   free(added->allowed);
   added->found = added->allowed = NULL;
   list->failed = true;
+}
+
+static void vdecline(diags *list, const char *code, const char *field, const char *found,
+                     const char *allowed_format, va_list args) {
+  text allowed;
+  text_init(&allowed);
+  text_vaddf(&allowed, allowed_format, args);
+  list->failed |= allowed.failed;
+  diags_refusef(list, code, field, found, text_string(&allowed), "%s is not served: allowed is %s", found,
+                text_string(&allowed));
+  text_finish(&allowed);
+}
+
+void diags_decline(diags *list, const char *code, const char *field, const char *found,
+                   const char *allowed_format, ...) {
+  va_list args;
+  va_start(args, allowed_format);
+  vdecline(list, code, field, found, allowed_format, args);
+  va_end(args);
+}
+
+void diags_decline_number(diags *list, const char *code, const char *field, long long found,
+                          const char *allowed_format, ...) {
+  char number[32];
+  va_list args;
+  snprintf(number, sizeof number, "%lld", found);
+  va_start(args, allowed_format);
+  vdecline(list, code, field, number, allowed_format, args);
+  va_end(args);
 }
 
 size_t diags_errors(const diags *list) {

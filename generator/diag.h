@@ -33,6 +33,11 @@ void diags_errorf(diags *list, const char *code, const char *field, const char *
 /* The same about a value that is not among those allowed: each is kept for tables and programs to read. */
 void diags_refusef(diags *list, const char *code, const char *field, const char *found, const char *allowed,
                    const char *format, ...) HD_PRINTF(6, 7);
+/* A value that isn't served: "FOUND is not served: allowed is ALLOWED". */
+void diags_decline(diags *list, const char *code, const char *field, const char *found,
+                   const char *allowed_format, ...) HD_PRINTF(5, 6);
+void diags_decline_number(diags *list, const char *code, const char *field, long long found,
+                          const char *allowed_format, ...) HD_PRINTF(5, 6);
 size_t diags_errors(const diags *list);
 
 /* "file:line:col: error: message [code]" per entry, with the offending line and a caret when `source` (the

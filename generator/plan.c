@@ -3,15 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A contract this generator does not serve: which field, what it says, what is served. */
-static void decline(diags *diags, const char *code, const char *field, const char *found, const char *allowed) {
-  diags_errorf(diags, code, field, "%s is not served: allowed is %s", found, allowed);
-}
-
-static void decline_number(diags *diags, const char *code, const char *field, int64_t found, const char *allowed) {
-  diags_errorf(diags, code, field, "%lld is not served: allowed is %s", (long long)found, allowed);
-}
-
 static bool is_one_of(dtype d, const dtype *list, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (list[i] == d) return true;
@@ -24,10 +15,10 @@ static bool scales_a_token(const contract *c) { return c->scale.granularity >= S
 
 static void check_dtype(const contract *c, dtype d, const target *t, diags *diags) {
   if (ONE_OF(d, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ) && d != t->fp8)
-    diags_errorf(diags, "decline.dialect", "kv.dtype", "%s is not the fp8 dialect of %s: allowed is %s, or fp8_e4m3",
-                 dtype_name(d), t->name, dtype_name(t->fp8));
+    diags_decline(diags, "decline.dialect", "kv.dtype", dtype_name(d), "%s, the fp8 dialect of %s, or fp8_e4m3",
+                  dtype_name(t->fp8), t->name);
   else if (!ONE_OF(d, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ, DTYPE_FP8_E5M2, DTYPE_INT8))
-    decline(diags, "decline.kv-dtype", "kv.dtype", dtype_name(d),
+    diags_decline(diags, "decline.kv-dtype", "kv.dtype", dtype_name(d),
             "bf16, fp16, fp8_e4m3, fp8_e4m3fn, fp8_e4m3fnuz, fp8_e5m2, int8");
   (void)c;
 }
@@ -35,29 +26,30 @@ static void check_dtype(const contract *c, dtype d, const target *t, diags *diag
 /* What both operations ask of a contract. */
 static void check_cache(const contract *c, const target *t, unsigned kernel, const char *operation, diags *diags) {
   if (!(c->kernels & kernel))
-    diags_errorf(diags, "decline.kernels", "kernels", "the contract has no %s kernel", operation);
+    diags_refusef(diags, "decline.kernels", "kernels", operation, c->kernels & KERNEL_WRITE ? "write" : "decode",
+                  "the contract has no %s kernel", operation);
   if (!ONE_OF(c->query.dtype, DTYPE_BF16, DTYPE_FP16))
-    decline(diags, "decline.query-dtype", "query.dtype", dtype_name(c->query.dtype), "bf16, fp16");
+    diags_decline(diags, "decline.query-dtype", "query.dtype", dtype_name(c->query.dtype), "bf16, fp16");
   check_dtype(c, c->kv.k_dtype, t, diags);
   if (c->kv.v_dtype != c->kv.k_dtype) check_dtype(c, c->kv.v_dtype, t, diags);
   bool group = c->scale.granularity == SCALE_GROUP;
   if (c->scale.granularity != SCALE_NONE && !ONE_OF(c->scale.dtype, DTYPE_FP32, DTYPE_FP16) &&
       !(group && c->scale.dtype == DTYPE_E8M0))
-    decline(diags, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
+    diags_decline(diags, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
             group ? "fp32, fp16, e8m0" : "fp32, fp16");
 }
 
 static void check_decode(const contract *c, diags *diags) {
   if (c->query.rows < 1 || c->query.rows > 8)
-    decline_number(diags, "decline.query-rows", "query.rows", c->query.rows, "1 to 8");
+    diags_decline_number(diags, "decline.query-rows", "query.rows", c->query.rows, "1 to 8");
   if (c->query.heads_per_kv < 1 || c->query.heads_per_kv > 64)
-    decline_number(diags, "decline.heads-per-kv", "query.heads_per_kv", c->query.heads_per_kv, "1 to 64");
+    diags_decline_number(diags, "decline.heads-per-kv", "query.heads_per_kv", c->query.heads_per_kv, "1 to 64");
   if (c->select.form == SELECT_BLOCKS)
-    decline(diags, "decline.select-form", "select.form", "blocks", "table, indptr");
+    diags_decline(diags, "decline.select-form", "select.form", "blocks", "table, indptr");
   if (!ONE_OF(c->select.index, DTYPE_INT32, DTYPE_INT64))
-    decline(diags, "decline.select-index", "select.index", dtype_name(c->select.index), "int32, int64");
+    diags_decline(diags, "decline.select-index", "select.index", dtype_name(c->select.index), "int32, int64");
   if (!ONE_OF(c->output.dtype, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32))
-    decline(diags, "decline.output-dtype", "output.dtype", dtype_name(c->output.dtype), "bf16, fp16, fp32");
+    diags_decline(diags, "decline.output-dtype", "output.dtype", dtype_name(c->output.dtype), "bf16, fp16, fp32");
 }
 
 static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
@@ -213,14 +205,14 @@ static bool plan_waves(const variant *v, decode_plan *p, diags *diags) {
   while (!v->waves && p->waves > 1 && lds_bytes(p, p->waves) > lds_limit(p->target)) p->waves /= 2;
   p->lds_bytes = lds_bytes(p, p->waves);
   if (p->lds_bytes <= lds_limit(p->target)) return true;
-  diags_errorf(diags, "decline.waves", "tune.waves", "%d waves need %d bytes of LDS: %s has %d", p->waves, p->lds_bytes,
-               p->target->name, lds_limit(p->target));
+  diags_decline_number(diags, "decline.waves", "tune.waves", p->waves, "what fits %d bytes of LDS on %s: these need %d",
+                       lds_limit(p->target), p->target->name, p->lds_bytes);
   return false;
 }
 
 static void check_dim(const char *field, int channels, int step, diags *diags) {
   if (channels >= step && channels % step == 0 && channels <= 256) return;
-  diags_errorf(diags, "decline.head-dim", field, "%d is not served: allowed is a multiple of %d up to 256", channels, step);
+  diags_decline_number(diags, "decline.head-dim", field, channels, "a multiple of %d up to 256", step);
 }
 
 static void check_shape(const contract *c, const decode_plan *p, diags *diags) {
@@ -228,11 +220,10 @@ static void check_shape(const contract *c, const decode_plan *p, diags *diags) {
   check_dim("head_dim.v", c->head_dim.v, 8, diags);
   if (c->scale.granularity != SCALE_GROUP) return;
   if (c->scale.group_k % 4 != 0)
-    diags_errorf(diags, "decline.scale-group", "scale.group", "%d channels of K are not served: allowed is a multiple of 4",
-                 c->scale.group_k);
+    diags_decline_number(diags, "decline.scale-group", "scale.group", c->scale.group_k, "a multiple of 4 channels of K");
   if (c->scale.group_v != c->head_dim.v && c->scale.group_v % p->value_op->rows != 0)
-    diags_errorf(diags, "decline.scale-group", "scale.group", "%d channels of V are not served: allowed is a multiple of %d (%s)",
-                 c->scale.group_v, p->value_op->rows, p->value_op->name);
+    diags_decline_number(diags, "decline.scale-group", "scale.group", c->scale.group_v,
+                         "a multiple of %d channels of V (%s)", p->value_op->rows, p->value_op->name);
 }
 
 /* Exponent of the largest number that a product's operand is filled up to. */
@@ -263,7 +254,7 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   p.value_op = find_op(t, c->kv.v_dtype, &p.value_widen);
   if (p.op && p.value_op) check_shape(c, &p, diags);
   if (v->waves && (v->waves < 1 || v->waves > 16 || (v->waves & (v->waves - 1))))
-    decline_number(diags, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
+    diags_decline_number(diags, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
   if (diags_errors(diags) > before || !p.op || !p.value_op) return HD_DECLINED;
 
   int query_bits = significand_bits(c->query.dtype), operand_bits = significand_bits(p.op->operand);
@@ -276,13 +267,15 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   p.p_shift = p_shift(p.value_op->operand);
   plan_keys(c, &p);
   if (!plan_registers(c, &p, queries)) {
-    diags_errorf(diags, "decline.registers", "head_dim", "a tile of head_dim %d and %d does not fit the %d registers of %s",
-                 c->head_dim.qk, c->head_dim.v, t->vgprs, t->name);
+    char found[32];
+    snprintf(found, sizeof found, "{qk: %d, v: %d}", c->head_dim.qk, c->head_dim.v);
+    diags_decline(diags, "decline.registers", "head_dim", found, "what fits the %d registers of %s with %d queries a page list",
+                  t->vgprs, t->name, queries);
     return HD_DECLINED;
   }
   const char *obstacle = ring_obstacle(c, t);
   if (v->structure == STRUCTURE_RING && obstacle) {
-    diags_errorf(diags, "decline.structure", "tune.structure", "ring is not served: %s", obstacle);
+    diags_refusef(diags, "decline.structure", "tune.structure", "ring", "direct", "ring is not served: %s", obstacle);
     return HD_DECLINED;
   }
   p.structure = obstacle || v->structure == STRUCTURE_DIRECT ? STRUCTURE_DIRECT : STRUCTURE_RING;
@@ -301,7 +294,7 @@ hd_status plan_write(const contract *c, const variant *v, const target *t, write
   const int groups[] = {c->scale.group_k, c->scale.group_v};
   for (int i = 0; i < 2; i++)
     if (c->scale.granularity == SCALE_GROUP && groups[i] % 8 != 0)
-      diags_errorf(diags, "decline.scale-group", "scale.group", "%d channels are not served: allowed is a multiple of 8", groups[i]);
+      diags_decline_number(diags, "decline.scale-group", "scale.group", groups[i], "a multiple of 8 channels");
   if (diags_errors(diags) > before) return HD_DECLINED;
   write_plan p = {.target = t, .load = 16 / dtype_bytes(c->query.dtype), .row_lanes = 1, .threads = 256};
   while (p.row_lanes * p.load < largest(c->head_dim.qk, c->head_dim.v)) p.row_lanes *= 2;

@@ -82,13 +82,12 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
   p.resident = v->resident ? v->resident : 1;
   p.stages = v->stages ? v->stages : p.consumers == 3 ? 6 : 4;
   if (p.consumers < 1 || p.consumers > 4 || (v->waves && v->waves % 4 != 0)) {
-    diags_errorf(diags, "decline.waves", "tune.waves", "%d is not served: allowed is 4, 8, 12, 16 in a ring", v->waves);
+    diags_decline_number(diags, "decline.waves", "tune.waves", v->waves, "4, 8, 12, 16 in a ring");
     return HD_DECLINED;
   }
   /* A stage belongs to one consumer: one that waits for a stage another used before would take that use for its own. */
   if (p.stages % p.consumers != 0) {
-    diags_errorf(diags, "decline.stages", "tune.stages", "%d is not served: allowed is a multiple of the %d consumers",
-                 p.stages, p.consumers);
+    diags_decline_number(diags, "decline.stages", "tune.stages", p.stages, "a multiple of the %d consumers", p.consumers);
     return HD_DECLINED;
   }
   p.lds_bytes = shared_bytes(c, &p);
@@ -97,8 +96,8 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
     p.lds_bytes = shared_bytes(c, &p);
   }
   if (p.lds_bytes > t->lds_bytes) {
-    diags_errorf(diags, "decline.stages", "tune.stages", "%d stages need %d bytes of LDS: %s has %d", p.stages, p.lds_bytes,
-                 t->name, t->lds_bytes);
+    diags_decline_number(diags, "decline.stages", "tune.stages", p.stages, "what fits %d bytes of LDS on %s: these need %d",
+                         t->lds_bytes, t->name, p.lds_bytes);
     return HD_DECLINED;
   }
   *out_plan = p;
