@@ -152,9 +152,10 @@ static void decode_scaled(emu_wave *w, const emu_instruction *i) {
   const uint32_t *p = source_b32(w, i, 0, &x);
   int pick = i->op_sel & 3;
   int offset = op->elements == 1 || bits == 4 ? 8 * pick : 16 * (pick & 1);
+  int second = op->elements == 1 ? offset : offset + bits;
   LANES {
     low.lane[lane] = wide_code(w, op->wide, (double)emu_decode(op->narrow, p[lane] >> offset) * scale_of(scale[lane]));
-    high.lane[lane] = wide_code(w, op->wide, (double)emu_decode(op->narrow, p[lane] >> (offset + bits)) * scale_of(scale[lane]));
+    high.lane[lane] = wide_code(w, op->wide, (double)emu_decode(op->narrow, p[lane] >> second) * scale_of(scale[lane]));
   }
   if (op->elements == 1) {
     emu_result(w, i, op->wide == WIDE_F32 ? EMU_F32 : EMU_F16, low.lane);
