@@ -32,10 +32,12 @@ typedef enum tensor_role { ROLE_NONE, ROLE_INPUT, ROLE_OUTPUT, ROLE_UPDATED } te
 /* The role of `name` in `operation` ("write" or "decode") under this contract. */
 tensor_role bind_role(const contract *c, const char *operation, tensor_name name);
 
-/* Works out every dim from the shapes of the inputs and checks all tensors against the contract. Inputs and updated tensors must be
- * there, outputs are checked when they are; everything else is refused. HD_DECLINED: what does not fit is named in `diags` (codes
- * "bind.…") with what was found and what was expected. DIM_SPLITS is left at 1, strides are the packed ones. A cache may
- * also come flat (rank 1): the number of pages then follows from its size. The contract's dtypes must be resolved. */
+/* Works out every dim from the shapes and strides of the tensors and checks all of them against the contract; dispatch (match.h)
+ * and launch ask here alike. Inputs and updated tensors must be there, outputs are checked when they are; everything else is
+ * refused. HD_DECLINED: what does not fit is named in `diags` (codes "bind.…") with what was found and what was expected.
+ * Page and head strides are the tensors' own: padded, permuted and interleaved caches bind as they are. DIM_TABLE_PAGES is the
+ * stride of a page table's rows. DIM_SPLITS is left at 1. A cache may also come flat (rank 1, dense): the number of pages then
+ * follows from its size. The contract's dtypes must be resolved. Allocates only to word a refusal. */
 hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT], diags *diags);
 
 /* Format and shape `name` has to have for these dims (dims as bind_dims leaves them); `data` is 0. False when the contract has no such
@@ -48,7 +50,7 @@ void bind_expected_shape(const contract *c, tensor_name name, text *out);
 /* Tokens of the longest sequence (with ragged lists: of whole pages). Tensors in host memory, bound. */
 int64_t bind_longest(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT]);
 
-/* Elements of a tensor; bytes of it. */
+/* Elements of a tensor; bytes from its first element to its last, gaps included. */
 int64_t tensor_elements(const tensor *t);
 size_t tensor_bytes(const tensor *t);
 

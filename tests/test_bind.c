@@ -1,5 +1,6 @@
 /* Claims about binding tensors by name, about the split policy and about what a launch passes to a kernel. */
 #include "../runtime/launch.h"
+#include "../runtime/strides.h"
 #include "example_contract.h"
 
 #include <criterion/criterion.h>
@@ -138,17 +139,77 @@ Test(bind, a_shape_that_does_not_fit_is_named_with_what_was_expected) {
   t = decode_tensors();
   t.by_name[TENSOR_PAGE_TABLE].rank = 1;
   expect_decline("decode", &t, "bind.shape", "page_table has shape [3], expected [seqs, table_pages]");
-  t = decode_tensors();
-  t.by_name[TENSOR_Q].shape[1] = 6;
-  expect_decline("decode", &t, "bind.shape",
-                 "q has shape [3, 6, 32], expected [seqs*rows, q_heads, 32]: q_heads must be a multiple of "
-                 "heads_per_kv = 4");
+}
+
+Test(bind, query_heads_and_rows_that_do_not_fit_have_codes_of_their_own) {
+  tensors t = decode_tensors();
+  t.by_name[TENSOR_Q].shape[1] = 7;
+  expect_decline("decode", &t, "bind.heads-per-kv", "q has query heads per kv head 7 over 2 kv heads, expected 4");
+  t.by_name[TENSOR_Q].shape[1] = 16;
+  expect_decline("decode", &t, "bind.heads-per-kv", "q has query heads per kv head 8, expected 4");
   t = decode_tensors();
   t.by_name[TENSOR_Q].shape[0] = 6;
-  expect_decline("decode", &t, "bind.shape",
-                 "q has shape [6, 8, 32], expected [seqs*rows, q_heads, 32]: lengths gives 3 sequences, and "
-                 "a sequence has 1 to 1 "
-                 "query rows");
+  expect_decline("decode", &t, "bind.rows", "q has query rows per sequence 2, expected 1");
+  t.by_name[TENSOR_Q].shape[0] = 7;
+  expect_decline("decode", &t, "bind.rows", "q has query rows per sequence 7 over 3 sequences, expected 1");
+}
+
+/* Strides of a dense tensor, to be changed. */
+static tensor *strided(tensors *t, tensor_name name) {
+  tensor *s = &t->by_name[name];
+  for (int i = 0; i < s->rank; i++)
+    s->strides[i] = tensor_stride(s, i);
+  s->strided = true;
+  return s;
+}
+
+Test(bind, free_strides_are_the_tensors_own_each_for_itself) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  strided(&t, TENSOR_K_CACHE)->strides[0] = 4096; /* K and V in turn in one buffer */
+  strided(&t, TENSOR_V_CACHE)->strides[0] = 2 * 1024 + 16;
+  strided(&t, TENSOR_V_SCALE)->strides[1] = 20;
+  cr_assert_eq(bind("decode", &t, dims), HD_OK);
+  cr_assert_eq(dims[DIM_K_STRIDE_B], 4096);
+  cr_assert_eq(dims[DIM_K_STRIDE_H], 512);
+  cr_assert_eq(dims[DIM_V_STRIDE_B], 2 * 1024 + 16);
+  cr_assert_eq(dims[DIM_K_SCALE_STRIDE_H], 16);
+  cr_assert_eq(dims[DIM_V_SCALE_STRIDE_H], 20);
+}
+
+Test(bind, rows_of_a_page_table_may_be_cut_out_of_a_wider_one) {
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  strided(&t, TENSOR_PAGE_TABLE)->strides[0] = 64;
+  cr_assert_eq(bind("decode", &t, dims), HD_OK);
+  cr_assert_eq(dims[DIM_TABLE_PAGES], 64);
+  t.by_name[TENSOR_PAGE_TABLE].strides[1] = 2;
+  expect_decline("decode", &t, "bind.strides",
+                 "page_table is strided [64, 2], expected entries that lie together in rows of one stride");
+}
+
+Test(bind, a_permuted_view_binds_where_its_bytes_are_the_contracts) {
+  contract c = example_contract(16, 32, 32);
+  layout axes = example_layout("b s h d", 16, 32);
+  tensors t = {0};
+  int64_t dims[DIM_COUNT];
+  diags d;
+  diags_init(&d);
+  set(&t, TENSOR_K, DTYPE_BF16, 3, 7, 2, 32, 0, 0);
+  set(&t, TENSOR_V, DTYPE_BF16, 3, 7, 2, 32, 0, 0);
+  set(&t, TENSOR_SLOT_MAPPING, DTYPE_INT64, 1, 7, 0, 0, 0, 0);
+  set(&t, TENSOR_K_CACHE, DTYPE_BF16, 4, 10, 16, 2, 32, 0);
+  set(&t, TENSOR_V_CACHE, DTYPE_BF16, 4, 10, 2, 16, 32, 0);
+  tensor *k = strided(&t, TENSOR_K_CACHE); /* [page, slot, head, channel], in memory head before slot */
+  const int64_t strides[] = {1024, 32, 512, 1};
+  memcpy(k->strides, strides, sizeof strides);
+  k->axes = &axes;
+  cr_assert_eq(bind_dims(&c, "write", &t, dims, &d), HD_OK);
+  cr_assert_eq(dims[DIM_K_STRIDE_H], 512);
+  k->strided = false; /* the same shape, but really NHD */
+  cr_assert_eq(bind_dims(&c, "write", &t, dims, &d), HD_DECLINED);
+  cr_assert_str_eq(d.items[0].code, "bind.strides");
+  diags_finish(&d);
 }
 
 Test(bind, missing_and_unneeded_tensors_are_named) {

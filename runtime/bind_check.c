@@ -1,0 +1,398 @@
+#include "bind_parts.h"
+#include "strides.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One binding in progress. */
+typedef struct binding {
+  const contract *contract;
+  const char *operation;
+  const tensors *tensors;
+  int64_t *dims;
+  diags *errors;
+  bool good;
+} binding;
+
+static const tensor *tensor_of(const binding *b, tensor_name name) {
+  return &b->tensors->by_name[name];
+}
+
+static void write_shape(const tensor *t, text *out) {
+  text_add(out, "[");
+  for (int i = 0; i < t->rank; i++)
+    text_addf(out, "%s%" PRId64, i > 0 ? ", " : "", t->shape[i]);
+  text_add(out, "]");
+}
+
+/* "NAME is FOUND, expected ALLOWED: REASON"; `reason` may be NULL. */
+static void refuse(binding *b, const char *code, const char *field, const char *found, const char *allowed,
+                   const char *reason) {
+  diags_refusef(b->errors, code, field, found, allowed, "%s is %s, expected %s%s%s", field, found, allowed,
+                reason ? ": " : "", reason ? reason : "");
+  b->good = false;
+}
+
+/* `reason` is the part of the message that says why, NULL when the shapes speak for themselves. `known`: dims
+ * are complete, so the expected shape is also given in numbers. */
+static void refuse_shape(binding *b, tensor_name name, bool known, const char *reason) {
+  text found, expected, numbers;
+  text_init(&found);
+  text_init(&expected);
+  text_init(&numbers);
+  write_shape(tensor_of(b, name), &found);
+  bind_expected_shape(b->contract, name, &expected);
+  tensor wanted;
+  if (known && bind_tensor(b->contract, name, b->dims, &wanted)) {
+    write_shape(&wanted, &numbers);
+    if (strcmp(text_string(&numbers), text_string(&expected)) != 0)
+      text_addf(&expected, " = %s", text_string(&numbers));
+  }
+  diags_refusef(b->errors, "bind.shape", tensor_name_text(name), text_string(&found), text_string(&expected),
+                "%s has shape %s, expected %s%s%s", tensor_name_text(name), text_string(&found),
+                text_string(&expected), reason ? ": " : "", reason ? reason : "");
+  text_finish(&found);
+  text_finish(&expected);
+  text_finish(&numbers);
+  b->good = false;
+}
+
+static bool is_e4m3(dtype d) {
+  return d == DTYPE_FP8_E4M3 || d == DTYPE_FP8_E4M3FN || d == DTYPE_FP8_E4M3FNUZ;
+}
+
+static void check_format(binding *b, tensor_name name, dtype expected) {
+  dtype found = tensor_of(b, name)->dtype;
+  if (found == expected) return;
+  const char *field = tensor_name_text(name);
+  if (is_e4m3(found) && is_e4m3(expected))
+    refuse(b, "bind.dialect", field, dtype_name(found), dtype_name(expected),
+           "the same byte is another number in another dialect");
+  else
+    refuse(b, "bind.dtype", field, dtype_name(found), dtype_name(expected), NULL);
+}
+
+/* Whether the rows of a page table have one stride, and entries lie together. */
+static bool table_rows_fit(const tensor *t) {
+  if (t->rank < 2 || (t->shape[t->rank - 1] > 1 && tensor_stride(t, t->rank - 1) != 1)) return false;
+  int64_t row = tensor_stride(t, t->rank - 2);
+  if (t->rank == 3 && t->shape[1] == 1 && t->shape[0] > 1) row = tensor_stride(t, 0);
+  bool short_rows = row < t->shape[t->rank - 1] || row > INT32_MAX;
+  bool one_stride =
+      t->rank == 2 || t->shape[0] <= 1 || t->shape[1] <= 1 || tensor_stride(t, 0) == row * t->shape[1];
+  return one_stride && (!short_rows || tensor_elements(t) == t->shape[t->rank - 1]);
+}
+
+/* Tensors that kernels read and write by their shape alone. Caches and scales: strides_solve. */
+static void check_dense(binding *b, tensor_name name) {
+  const tensor *t = tensor_of(b, name);
+  if (bind_layout(b->contract, name) || tensor_is_dense(t)) return;
+  bool table = name == TENSOR_PAGE_TABLE;
+  if (table && table_rows_fit(t)) return;
+  text found;
+  text_init(&found);
+  text_add(&found, "strided ");
+  tensor_write_strides(t, &found);
+  refuse(b, "bind.strides", tensor_name_text(name), text_string(&found),
+         table ? "entries that lie together in rows of one stride" : "dense and row-major", NULL);
+  text_finish(&found);
+}
+
+static void check_present(binding *b, tensor_name name, dtype expected) {
+  const tensor *t = tensor_of(b, name);
+  bool sound = t->rank >= 0 && t->rank <= TENSOR_MAX_RANK;
+  for (int i = 0; sound && i < t->rank; i++)
+    sound = t->shape[i] >= 0;
+  if (!sound) {
+    refuse(b, "bind.shape", tensor_name_text(name), "of an impossible shape", "extents of 0 and more", NULL);
+    return;
+  }
+  check_format(b, name, expected);
+  check_dense(b, name);
+  if (t->data % LOAD_BYTES == 0) return;
+  diags_refusef(b->errors, "bind.alignment", tensor_name_text(name), "another address",
+                "a multiple of 16 bytes", "%s lies at an address that is not a multiple of 16 bytes",
+                tensor_name_text(name));
+  b->good = false;
+}
+
+static void refuse_missing(binding *b, tensor_name name, dtype expected_type) {
+  text expected;
+  text_init(&expected);
+  text_addf(&expected, "%s ", dtype_name(expected_type));
+  bind_expected_shape(b->contract, name, &expected);
+  diags_refusef(b->errors, "bind.missing", tensor_name_text(name), "none", text_string(&expected),
+                "%s is missing: %s needs %s", tensor_name_text(name), b->operation, text_string(&expected));
+  text_finish(&expected);
+  b->good = false;
+}
+
+/* Which tensors are there that shouldn't be, which are missing, and what each shows without the others. */
+static void check_presence(binding *b) {
+  for (int i = 0; i < TENSOR_COUNT; i++) {
+    tensor_name name = (tensor_name)i;
+    tensor_role role = bind_role(b->contract, b->operation, name);
+    bool present = b->tensors->present[name];
+    tensor wanted;
+    if (name == TENSOR_WORKSPACE) continue;
+    if (present && role == ROLE_NONE) {
+      diags_refusef(b->errors, "bind.unneeded", tensor_name_text(name), "given", "none",
+                    "%s takes no tensor %s under this contract", b->operation, tensor_name_text(name));
+      b->good = false;
+    }
+    const int64_t unknown[DIM_COUNT] = {0};
+    if (role == ROLE_NONE || !bind_tensor(b->contract, name, unknown, &wanted)) continue;
+    if (present)
+      check_present(b, name, wanted.dtype);
+    else if (role != ROLE_OUTPUT)
+      refuse_missing(b, name, wanted.dtype);
+  }
+}
+
+/* The extent of a tensor of sizes at `position`, if its rank fits. */
+static int64_t read_extent(binding *b, tensor_name name, int position) {
+  const tensor *t = tensor_of(b, name);
+  const int64_t unknown[DIM_COUNT] = {0};
+  tensor wanted;
+  if (!bind_tensor(b->contract, name, unknown, &wanted)) return 0;
+  if (t->rank == wanted.rank) return t->shape[position];
+  refuse_shape(b, name, false, NULL);
+  return 0;
+}
+
+/* Caches and scales, dimension by dimension: what each is. NULL for a flat one, and where ranks differ. */
+static const layout *axes_of(const binding *b, tensor_name name) {
+  const tensor *t = tensor_of(b, name);
+  const layout *l = bind_layout(b->contract, name), *axes = t->axes ? t->axes : l;
+  return l && t->rank == axes->count ? axes : NULL;
+}
+
+static int64_t product_of(const tensor *t, const layout *axes, axis a) {
+  int64_t product = 1;
+  for (int i = 0; i < axes->count; i++)
+    if (axes->factors[i].axis == a && __builtin_mul_overflow(product, t->shape[i], &product))
+      return INT64_MAX;
+  return product;
+}
+
+static void check_axis_size(binding *b, tensor_name name, axis a, int64_t expected, const char *code,
+                            const char *what) {
+  const layout *axes = axes_of(b, name);
+  int64_t found = axes ? product_of(tensor_of(b, name), axes, a) : expected;
+  char numbers[2][32];
+  if (found == expected) return;
+  snprintf(numbers[0], sizeof numbers[0], "%" PRId64, found);
+  snprintf(numbers[1], sizeof numbers[1], "%" PRId64, expected);
+  diags_refusef(b->errors, code, tensor_name_text(name), numbers[0], numbers[1], "%s has %s %s, expected %s",
+                tensor_name_text(name), what, numbers[0], numbers[1]);
+  b->good = false;
+}
+
+/* The sizes of a page and a head, by the caches' own shapes. */
+static void check_caches(binding *b) {
+  const contract *c = b->contract;
+  const int64_t head_dim[] = {c->head_dim.qk, c->head_dim.v};
+  for (int i = 0; i < 2; i++) {
+    tensor_name name = i == 0 ? TENSOR_K_CACHE : TENSOR_V_CACHE;
+    check_axis_size(b, name, AXIS_S, c->kv.page, "bind.page", "a page of");
+    check_axis_size(b, name, AXIS_D, head_dim[i], "bind.head-dim", "head_dim");
+  }
+}
+
+/* Pages from the cache's b dimension, or from its size when it is flat. */
+static int64_t read_pages(binding *b) {
+  const tensor *t = tensor_of(b, TENSOR_K_CACHE);
+  const layout *axes = axes_of(b, TENSOR_K_CACHE);
+  if (axes) return product_of(t, axes, AXIS_B);
+  int64_t per_page;
+  bool flat =
+      t->rank == 1 &&
+      !__builtin_mul_overflow(layout_inner_elements(&b->contract->kv.k), b->dims[DIM_KV_HEADS], &per_page) &&
+      per_page > 0 && t->shape[0] % per_page == 0;
+  if (flat) return t->shape[0] / per_page;
+  refuse_shape(b, TENSOR_K_CACHE, false, t->rank == 1 ? "its size is not a whole number of pages" : NULL);
+  return 0;
+}
+
+/* kv heads, as the cache has them, or where it is flat as the query has them. */
+static void infer_heads(binding *b, int64_t q_heads) {
+  const layout *axes = axes_of(b, TENSOR_K_CACHE);
+  int64_t group = b->contract->query.heads_per_kv, heads;
+  heads = axes ? product_of(tensor_of(b, TENSOR_K_CACHE), axes, AXIS_H) : q_heads / group;
+  b->dims[DIM_KV_HEADS] = heads;
+  if (heads > 0 && q_heads % heads == 0 && q_heads / heads == group) return;
+  char found[96], allowed[32];
+  if (heads > 0 && q_heads % heads == 0)
+    snprintf(found, sizeof found, "%" PRId64, q_heads / heads);
+  else
+    snprintf(found, sizeof found, "%" PRId64 " over %" PRId64 " kv heads", q_heads, heads);
+  snprintf(allowed, sizeof allowed, "%" PRId64, group);
+  diags_refusef(b->errors, "bind.heads-per-kv", "q", found, allowed,
+                "q has query heads per kv head %s, expected %s", found, allowed);
+  b->good = false;
+}
+
+/* Sequences, and how long the lists of pages are. */
+static void infer_selection(binding *b) {
+  const contract *c = b->contract;
+  if (c->select.form == SELECT_INDPTR) {
+    int64_t items = read_extent(b, TENSOR_LAST_PAGE_LEN, 0), heads = b->dims[DIM_KV_HEADS];
+    b->dims[DIM_TABLE_PAGES] = read_extent(b, TENSOR_KV_INDICES, 0);
+    b->dims[DIM_SEQS] = c->select.per == PER_KV_HEAD ? items / heads : items;
+    if (c->select.per == PER_KV_HEAD && items % heads != 0)
+      refuse_shape(b, TENSOR_LAST_PAGE_LEN, false, "kv_heads does not divide it");
+  } else {
+    b->dims[DIM_SEQS] = read_extent(b, TENSOR_LENGTHS, 0);
+    b->dims[DIM_TABLE_PAGES] = read_extent(b, TENSOR_PAGE_TABLE, c->select.per == PER_KV_HEAD ? 2 : 1);
+  }
+}
+
+static void infer_rows(binding *b, int64_t query_rows) {
+  const contract *c = b->contract;
+  int64_t seqs = b->dims[DIM_SEQS], rows = seqs > 0 ? query_rows / seqs : 1;
+  int most = bind_rows_are_sequences(c) ? 1 : c->query.rows;
+  b->dims[DIM_ROWS] = rows;
+  bool whole = rows >= 1 && query_rows % (seqs > 0 ? seqs : 1) == 0 && (seqs > 0 || query_rows == 0);
+  if (whole && rows <= most) return;
+  char found[96], allowed[32];
+  if (whole)
+    snprintf(found, sizeof found, "%" PRId64, rows);
+  else
+    snprintf(found, sizeof found, "%" PRId64 " over %" PRId64 " sequences", query_rows, seqs);
+  snprintf(allowed, sizeof allowed, most > 1 ? "1 to %d" : "%d", most);
+  diags_refusef(b->errors, "bind.rows", "q", found, allowed, "q has query rows per sequence %s, expected %s",
+                found, allowed);
+  b->good = false;
+}
+
+static void infer_decode(binding *b) {
+  int64_t query_rows = read_extent(b, TENSOR_Q, 0), q_heads = read_extent(b, TENSOR_Q, 1);
+  if (b->good) infer_heads(b, q_heads);
+  if (b->good) infer_selection(b);
+  if (b->good) infer_rows(b, query_rows);
+}
+
+static void infer_write(binding *b) {
+  b->dims[DIM_TOKENS] = read_extent(b, TENSOR_K, 0);
+  b->dims[DIM_KV_HEADS] = read_extent(b, TENSOR_K, 1);
+  if (b->good && b->dims[DIM_KV_HEADS] <= 0) refuse_shape(b, TENSOR_K, false, "kv_heads is 0");
+}
+
+/* Sizes travel to kernels as int32. */
+static void check_sizes(binding *b) {
+  for (int d = 0; d < DIM_K_STRIDE_B; d++) {
+    if (b->dims[d] >= 0 && b->dims[d] <= INT32_MAX) continue;
+    char found[32];
+    snprintf(found, sizeof found, "%" PRId64, b->dims[d]);
+    diags_refusef(b->errors, "bind.size", dim_name((dim)d), found, "0 to 2147483647",
+                  "%s is %s, allowed are 0 to %d", dim_name((dim)d), found, INT32_MAX);
+    b->good = false;
+  }
+}
+
+/* A permuted view's extents; its axes have to be the layout's, each whole. Dimensions of one index may come
+ * on top. */
+static bool view_fits(const binding *b, const tensor *t, const layout *l) {
+  const layout *axes = t->axes;
+  unsigned wanted = 0, missing = 0;
+  for (int i = 0; i < l->count; i++) {
+    wanted |= 1u << l->factors[i].axis;
+    if (l->factors[i].extent != 1) missing |= 1u << l->factors[i].axis;
+  }
+  for (axis a = AXIS_S; a <= AXIS_D; a++)
+    if (axes->size[a] != l->size[a] && (l->size[a] != 0 || axes->size[a] > 1)) return false;
+  if (t->rank != axes->count) return false;
+  for (int i = 0; i < axes->count; i++) {
+    const layout_factor *f = &axes->factors[i];
+    bool known = wanted & 1u << f->axis;
+    int64_t wanted_extent = f->axis == AXIS_B   ? b->dims[DIM_PAGES]
+                            : f->axis == AXIS_H ? b->dims[DIM_KV_HEADS]
+                                                : f->extent;
+    if (t->shape[i] != (known ? wanted_extent : 1)) return false;
+    missing &= ~(1u << f->axis);
+  }
+  return missing == 0;
+}
+
+static bool shape_fits(const binding *b, tensor_name name, const tensor *wanted) {
+  const tensor *t = tensor_of(b, name);
+  const layout *l = bind_layout(b->contract, name);
+  if (l && t->axes) return view_fits(b, t, l);
+  if (t->rank == wanted->rank && memcmp(t->shape, wanted->shape, (size_t)t->rank * sizeof t->shape[0]) == 0)
+    return true;
+  bool may_be_flat = l || name == TENSOR_K_SCALE || name == TENSOR_V_SCALE;
+  return may_be_flat && t->rank <= 1 && tensor_elements(t) == tensor_elements(wanted);
+}
+
+static void check_shapes(binding *b) {
+  for (int i = 0; i < TENSOR_COUNT; i++) {
+    tensor_name name = (tensor_name)i;
+    tensor wanted;
+    if (!b->tensors->present[name] || !bind_tensor(b->contract, name, b->dims, &wanted)) continue;
+    if (shape_fits(b, name, &wanted)) continue;
+    bool scale = (name == TENSOR_K_SCALE || name == TENSOR_V_SCALE) && bind_layout(b->contract, name);
+    refuse_shape(b, name, true,
+                 scale ? "scales lie by page and slot of the cache, not by sequence and token" : NULL);
+  }
+}
+
+static void solve_strides(binding *b) {
+  const struct {
+    tensor_name name;
+    dim b, h;
+  } paged[] = {
+      {TENSOR_K_CACHE, DIM_K_STRIDE_B, DIM_K_STRIDE_H},
+      {TENSOR_V_CACHE, DIM_V_STRIDE_B, DIM_V_STRIDE_H},
+      {TENSOR_K_SCALE, DIM_K_SCALE_STRIDE_B, DIM_K_SCALE_STRIDE_H},
+      {TENSOR_V_SCALE, DIM_V_SCALE_STRIDE_B, DIM_V_SCALE_STRIDE_H},
+  };
+  for (size_t i = 0; i < sizeof paged / sizeof paged[0]; i++) {
+    tensor_name name = paged[i].name;
+    const layout *l = bind_layout(b->contract, name);
+    if (!l) continue;
+    const strides_question q = {
+        .name = tensor_name_text(name),
+        .tensor = tensor_of(b, name),
+        .layout = l,
+        .pages = b->dims[DIM_PAGES],
+        .heads = b->dims[DIM_KV_HEADS],
+        .packed = b->contract->kv.packed,
+        .updated = bind_role(b->contract, b->operation, name) == ROLE_UPDATED,
+    };
+    if (!strides_solve(&q, &b->dims[paged[i].b], &b->dims[paged[i].h], b->errors)) b->good = false;
+  }
+  /* Rows of a page table that is cut out of a wider one. */
+  const tensor *table = tensor_of(b, TENSOR_PAGE_TABLE);
+  bool decode = bind_role(b->contract, b->operation, TENSOR_PAGE_TABLE) != ROLE_NONE;
+  if (!decode || tensor_is_dense(table)) return;
+  bool by_sequence = table->rank == 3 && table->shape[1] == 1;
+  b->dims[DIM_TABLE_PAGES] = tensor_stride(table, by_sequence ? 0 : table->rank - 2);
+}
+
+hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT],
+                    diags *errors) {
+  int64_t dims[DIM_COUNT] = {[DIM_SPLITS] = 1};
+  binding b = {c, operation, t, dims, errors, true};
+  bool decode = strcmp(operation, "decode") == 0;
+  if (!decode && strcmp(operation, "write") != 0) {
+    diags_errorf(errors, "bind.operation", NULL, "unknown operation '%s', expected write or decode",
+                 operation);
+    return HD_INVALID;
+  }
+  if (decode && c->select.form == SELECT_BLOCKS) {
+    diags_refusef(errors, "bind.select", "select.form", "blocks", "table, indptr",
+                  "select.form: blocks can't be bound, only table and indptr");
+    return HD_DECLINED;
+  }
+  check_presence(&b);
+  if (b.good) check_caches(&b);
+  if (b.good) (decode ? infer_decode : infer_write)(&b);
+  if (b.good) dims[DIM_PAGES] = read_pages(&b);
+  if (b.good) check_sizes(&b);
+  if (b.good) check_shapes(&b);
+  if (b.good) solve_strides(&b);
+  if (!b.good) return HD_DECLINED;
+  memcpy(out_dims, dims, sizeof dims);
+  return HD_OK;
+}
