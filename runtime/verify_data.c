@@ -210,6 +210,15 @@ static double top_scale(const contract *c) {
   return c->output.dtype == DTYPE_FP16 || c->query.dtype == DTYPE_FP16 ? 1.0 : 3.0;
 }
 
+/* What rows of v are multiplied by where no scale a token can be wide. A byte under one scale spans four
+ * powers of ten, and where one token has nearly all the weight, its value should not be lost among the
+ * others'. */
+static double wide_value(const verify_data *d, random_state *r) {
+  bool narrow = dtype_bytes(d->contract->kv.v_dtype) == 1 || (d->from->traits & TRAIT_PEAKED);
+  double least = narrow ? -2.0 : -6.0, most = narrow ? 0.0 : top_scale(d->contract);
+  return pow(10.0, least + (most - least) * random_unit(r));
+}
+
 /* One row of k or v, `count` channels. */
 static void fill_row(const verify_data *d, bool is_v, int64_t row_index, int64_t count, random_state *r) {
   unsigned traits = d->from->traits;
@@ -221,8 +230,7 @@ static void fill_row(const verify_data *d, bool is_v, int64_t row_index, int64_t
   if ((traits & TRAIT_ZERO_TOKENS) && random_below(r, 4) == 0) factor = 0.0;
   /* Without scales a token, the values themselves are what the V scales would have made of them. */
   if (is_v && !scales_per_token(d->contract)) {
-    if (traits & TRAIT_WIDE_SCALES)
-      factor = pow(10.0, -6.0 + (6.0 + top_scale(d->contract)) * random_unit(r));
+    if (traits & TRAIT_WIDE_SCALES) factor = wide_value(d, r);
     if ((traits & TRAIT_ZERO_SCALES) && random_below(r, 3) == 0) factor = 0.0;
   }
   for (int64_t i = 0; i < count; i++)
