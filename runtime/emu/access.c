@@ -429,7 +429,12 @@ static bool aligned(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
 static uint8_t *resolve(emu_wave *w, const emu_instruction *i, place p, int lane, uint32_t bytes,
                         bool write) {
   if (!aligned(w, i, lane, p.address, bytes)) return NULL;
-  if (p.space == EMU_LDS) return emu_lds(w, i, lane, (uint32_t)p.address, bytes);
+  if (p.space == EMU_LDS) {
+    emu_touch touch = i->access->kind == EMU_ATOMIC ? EMU_TOUCH_ATOMIC
+                      : write                       ? EMU_TOUCH_WRITE
+                                                    : EMU_TOUCH_READ;
+    return emu_lds(w, i, lane, (uint32_t)p.address, bytes, touch);
+  }
   if (p.space == EMU_SCRATCH) return emu_scratch(w, i, lane, p.address, bytes);
   return emu_global(w, i, lane, p.address, bytes, write);
 }
@@ -530,6 +535,13 @@ static void store(emu_wave *w, const emu_instruction *i) {
 
 /* ---- Memory to LDS and back ---- */
 
+/* The bytes count as there only when the copy has been waited for. */
+static void lands(emu_wave *w, emu_counter counter, uint32_t offset, uint32_t bytes) {
+  if (!w->state->watch) return;
+  w->group->copies_in_flight = true;
+  emu_watch_landing(w, counter, offset, offset + bytes);
+}
+
 /* LDS address: M0 + offset + lane * size; the offset counts on both sides. */
 static void load_to_lds(emu_wave *w, const emu_instruction *i) {
   operands o = find_operands(w, i);
@@ -545,6 +557,7 @@ static void load_to_lds(emu_wave *w, const emu_instruction *i) {
     if (!to) return;
     if (bytes < 4) memset(to, 0, 4);
     memcpy(to, from, bytes);
+    lands(w, EMU_COUNTER_LOAD, offset, slot);
   }
 }
 
@@ -559,6 +572,7 @@ static void async_copy(emu_wave *w, const emu_instruction *i) {
     uint8_t *lds = memory ? resolve(w, i, (place){EMU_LDS, offset, false}, lane, bytes, to_lds) : NULL;
     if (!lds) return;
     memcpy(to_lds ? lds : memory, to_lds ? memory : lds, bytes);
+    if (to_lds) lands(w, EMU_COUNTER_ASYNC, offset, bytes);
   }
 }
 

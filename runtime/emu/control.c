@@ -118,6 +118,7 @@ static void s_barrier(emu_wave *w, const emu_instruction *i) {
     return;
   }
   state->at_barrier = false;
+  if (state->watch) state->watch->phase += 2;
 }
 
 /* The split forms name a barrier: -1 the workgroup's, -3 the cluster's (one workgroup here), 1 … 16 named
@@ -144,6 +145,8 @@ static void s_barrier_signal(emu_wave *w, const emu_instruction *i) {
   emu_barrier *barrier = barrier_of(w, i, barrier_operand(w, &i->operand[0]), &n);
   if (!barrier) return;
   w->state->barrier_phase[n] = barrier->phase;
+  if (w->state->watch && n == 0) w->state->watch->phase += 1;
+  if (n > 0) w->group->named_barriers = true;
   emu_barrier_arrive(w->group, barrier);
 }
 static void s_barrier_signal_isfirst(emu_wave *w, const emu_instruction *i) {
@@ -157,7 +160,10 @@ static void s_barrier_wait(emu_wave *w, const emu_instruction *i) {
   int n;
   emu_barrier *barrier = barrier_of(w, i, (int16_t)i->immediate, &n);
   if (!barrier) return;
-  if (barrier->phase != w->state->barrier_phase[n]) return;
+  if (barrier->phase != w->state->barrier_phase[n]) {
+    if (w->state->watch && n == 0 && (w->state->watch->phase & 1)) w->state->watch->phase += 1;
+    return;
+  }
   hold(w, i);
 }
 
@@ -337,28 +343,30 @@ const emu_row emu_undefined_row = {"undefined", emu_undefined, 0, EMU_NO_DESTINA
 
 #define IGNORED(name)                                                                                        \
   { name, ignore, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED }
+#define WAIT(name)                                                                                           \
+  { name, ignore, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED | EMU_WAITS }
 #define BRANCH(name, handler)                                                                                \
   { name, handler, 0, EMU_NO_DESTINATION | EMU_BRANCH | EMU_ENDS_BLOCK | EMU_TEXT_IGNORED }
 const emu_row emu_control_rows[] = {
     IGNORED("s_nop"),
-    IGNORED("s_waitcnt"),
+    WAIT("s_waitcnt"),
     IGNORED("s_waitcnt_depctr"),
-    IGNORED("s_waitcnt_vscnt"),
+    WAIT("s_waitcnt_vscnt"),
     IGNORED("s_wait_alu"),
     IGNORED("s_wait_idle"),
     IGNORED("s_wait_event"),
-    IGNORED("s_wait_loadcnt"),
-    IGNORED("s_wait_storecnt"),
+    WAIT("s_wait_loadcnt"),
+    WAIT("s_wait_storecnt"),
     IGNORED("s_wait_samplecnt"),
     IGNORED("s_wait_bvhcnt"),
     IGNORED("s_wait_expcnt"),
-    IGNORED("s_wait_dscnt"),
-    IGNORED("s_wait_kmcnt"),
+    WAIT("s_wait_dscnt"),
+    WAIT("s_wait_kmcnt"),
     IGNORED("s_wait_xcnt"),
-    IGNORED("s_wait_asynccnt"),
-    IGNORED("s_wait_tensorcnt"),
-    IGNORED("s_wait_loadcnt_dscnt"),
-    IGNORED("s_wait_storecnt_dscnt"),
+    WAIT("s_wait_asynccnt"),
+    WAIT("s_wait_tensorcnt"),
+    WAIT("s_wait_loadcnt_dscnt"),
+    WAIT("s_wait_storecnt_dscnt"),
     IGNORED("s_delay_alu"),
     IGNORED("s_clause"),
     IGNORED("s_setprio"),
@@ -422,34 +430,34 @@ const emu_row emu_control_rows[] = {
     {"s_get_barrier_state", s_get_barrier_state, 1, 0},
     {"s_get_shader_cycles_u64", read_clock, 1, 0},
     IGNORED("s_wakeup_barrier"),
-    {"s_load_dword", load_scalar, 1, EMU_MEMORY},
-    {"s_load_dwordx2", load_scalar, 1, EMU_MEMORY},
-    {"s_load_dwordx4", load_scalar, 1, EMU_MEMORY},
-    {"s_load_dwordx8", load_scalar, 1, EMU_MEMORY},
-    {"s_load_dwordx16", load_scalar, 1, EMU_MEMORY},
-    {"s_load_b32", load_scalar, 1, EMU_MEMORY},
-    {"s_load_b64", load_scalar, 1, EMU_MEMORY},
-    {"s_load_b96", load_scalar, 1, EMU_MEMORY},
-    {"s_load_b128", load_scalar, 1, EMU_MEMORY},
-    {"s_load_b256", load_scalar, 1, EMU_MEMORY},
-    {"s_load_b512", load_scalar, 1, EMU_MEMORY},
-    {"s_load_i8", s_load_i8, 1, EMU_MEMORY},
-    {"s_load_u8", s_load_u8, 1, EMU_MEMORY},
-    {"s_load_i16", s_load_i16, 1, EMU_MEMORY},
-    {"s_load_u16", s_load_u16, 1, EMU_MEMORY},
-    {"s_buffer_load_dword", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_dwordx2", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_dwordx4", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_dwordx8", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_dwordx16", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_b32", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_b64", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_b96", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_b128", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_b256", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_buffer_load_b512", load_scalar_buffer, 1, EMU_MEMORY},
-    {"s_memtime", read_clock, 1, 0},
-    {"s_memrealtime", read_clock, 1, 0},
+    {"s_load_dword", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_dwordx2", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_dwordx4", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_dwordx8", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_dwordx16", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_b32", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_b64", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_b96", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_b128", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_b256", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_b512", load_scalar, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_i8", s_load_i8, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_u8", s_load_u8, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_i16", s_load_i16, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_load_u16", s_load_u16, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_dword", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_dwordx2", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_dwordx4", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_dwordx8", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_dwordx16", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_b32", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_b64", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_b96", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_b128", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_b256", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_b512", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_memtime", read_clock, 1, EMU_SCALAR_LOAD},
+    {"s_memrealtime", read_clock, 1, EMU_SCALAR_LOAD},
     {"s_getreg_b32", s_getreg_b32, 1, 0},
     {"s_setreg_b32", s_setreg_b32, 0, EMU_NO_DESTINATION},
     {"s_setreg_imm32_b32", s_setreg_b32, 0, EMU_NO_DESTINATION},
@@ -460,7 +468,7 @@ const emu_row emu_control_rows[] = {
     {"s_set_gpr_idx_off", s_set_gpr_idx_off, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
     {"s_set_gpr_idx_mode", s_set_gpr_idx_mode, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
     {"s_set_gpr_idx_idx", s_set_gpr_idx_idx, 0, EMU_NO_DESTINATION | EMU_INDEXES},
-    {"s_sendmsg_rtn_b32", s_sendmsg_return, 1, 0},
-    {"s_sendmsg_rtn_b64", s_sendmsg_return, 1, 0},
+    {"s_sendmsg_rtn_b32", s_sendmsg_return, 1, EMU_SCALAR_LOAD},
+    {"s_sendmsg_rtn_b64", s_sendmsg_return, 1, EMU_SCALAR_LOAD},
     {NULL, NULL, 0, 0},
 };

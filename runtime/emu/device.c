@@ -383,6 +383,11 @@ static uint64_t budget(void) {
   return value ? value : default_budget;
 }
 
+static bool watching(void) {
+  const char *setting = getenv("HEDDLE_EMU_WATCH");
+  return !(setting && strcmp(setting, "0") == 0);
+}
+
 static hd_status execute(emu_device *e, device_function *f, const device_launch *l, diags *list) {
   size_t bytes = f->descriptor.kernarg_bytes;
   if (bytes < l->arguments_size) bytes = l->arguments_size;
@@ -404,6 +409,7 @@ static hd_status execute(emu_device *e, device_function *f, const device_launch 
       .kernarg = kernarg,
       .packet = kernarg + room,
       .budget = budget(),
+      .watch = watching(),
       .waves = (int)((threads + (uint32_t)lanes - 1) / (uint32_t)lanes),
       .lanes = lanes,
       .messages = list,

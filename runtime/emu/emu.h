@@ -143,6 +143,9 @@ enum { /* emu_row.flags */
   EMU_YIELDS = 128,    /* the scheduler turns to another wave after it */
   EMU_BRANCH = 256,    /* `target` follows from the encoding's signed word offset */
   EMU_TEXT_IGNORED = 512, /* everything the handler needs is in `immediate` */
+  EMU_WAITS = 2048,    /* lowers wait counters by `immediate` */
+  EMU_SCALAR_LOAD = 4096, /* its result comes through lgkmcnt or kmcnt */
+  EMU_LDS_CROSSBAR = 8192, /* a ds_ instruction that touches no memory */
   EMU_INDEXES = 1024   /* registers named afterwards may lie up to 255 (512: any two high bits) further */
 };
 

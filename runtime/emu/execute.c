@@ -104,11 +104,15 @@ static void run_wave(emu_wave *w) {
       }
       if (atomic_load_explicit(&launch->stop, memory_order_relaxed)) return;
     }
+    if (launch->watch) {
+      if (!emu_watch_before(w, i) || (i->dual && !emu_watch_before(w, i + 1))) return;
+    }
     if (i->dual) {
       run_pair(w, i);
     } else {
       i->handler(w, i);
     }
+    if (launch->watch) emu_watch_after(w, i);
   }
 }
 
@@ -123,6 +127,9 @@ typedef struct worker {
   uint32_t *registers; /* [wave][row][lane] */
   uint8_t *scratch;    /* [wave][lane][byte] */
   uint8_t *lds;
+  emu_shadow *shadow;   /* [byte of LDS] */
+  emu_watch *watches;   /* [wave] */
+  emu_pending *pending; /* [wave][row] */
 } worker;
 
 static bool has(uint32_t word, int bit) {
@@ -234,6 +241,8 @@ static void run_group(worker *self, uint64_t number) {
   group->id[2] = (uint32_t)(number / ((uint64_t)grid[0] * grid[1]));
   group->live = group->wave_count;
   memset(group->barrier, 0, sizeof group->barrier);
+  group->copies_in_flight = group->named_barriers = false;
+  if (group->shadow) memset(group->shadow, 0, group->lds_bytes * sizeof *group->shadow);
   memset(group->lds, 0xff,
          group->lds_bytes); /* LDS holds anything at the start; all ones are NaNs in every format */
   for (int n = 0; n < group->wave_count; ++n) {
@@ -241,6 +250,7 @@ static void run_group(worker *self, uint64_t number) {
     state->at_barrier = state->blocked = false;
     state->last = (emu_range){0, 0, EMU_RANGE_DEVICE, 0};
     memset(state->barrier_phase, 0, sizeof state->barrier_phase);
+    if (state->watch) emu_watch_start(state->watch, self->waves[n].vector_rows);
     start_wave(&self->waves[n]);
   }
   while (group->live > 0 && !atomic_load_explicit(&launch->stop, memory_order_relaxed)) {
@@ -284,6 +294,9 @@ static void worker_finish(worker *self) {
   free(self->registers);
   free(self->scratch);
   free(self->lds);
+  free(self->shadow);
+  free(self->watches);
+  free(self->pending);
 }
 
 static bool worker_init(worker *self, emu_launch *launch) {
@@ -299,6 +312,13 @@ static bool worker_init(worker *self, emu_launch *launch) {
   if (!self->waves || !self->states || !self->registers || !self->lds || (scratch && !self->scratch))
     return false;
   memset(self->states, 0, waves * sizeof *self->states);
+  if (launch->watch) {
+    self->shadow = calloc((size_t)launch->lds_bytes + 1, sizeof *self->shadow);
+    self->watches = calloc(waves, sizeof *self->watches);
+    self->pending = calloc(waves * rows, sizeof *self->pending);
+    if (!self->shadow || !self->watches || !self->pending) return false;
+    self->group.shadow = self->shadow;
+  }
   self->group.launch = launch;
   self->group.lds = self->lds;
   self->group.lds_bytes = launch->lds_bytes;
@@ -313,6 +333,10 @@ static bool worker_init(worker *self, emu_launch *launch) {
     w->group = &self->group;
     w->index = (int)n;
     w->state = &self->states[n];
+    if (launch->watch) {
+      w->state->watch = &self->watches[n];
+      w->state->watch->vector = self->pending + n * rows;
+    }
     w->state->scratch = scratch ? self->scratch + n * EMU_LANES * scratch : NULL;
     w->state->scratch_bytes = (uint32_t)scratch;
   }

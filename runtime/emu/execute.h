@@ -5,6 +5,7 @@
 
 #include "../codeobject.h"
 #include "emu.h"
+#include "watch.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -100,7 +101,8 @@ typedef struct emu_launch {
   uint8_t *packet;  /* the 64-byte AQL dispatch packet */
   emu_range own[2]; /* kernarg and packet: memory that only this launch may read */
   uint64_t budget;  /* instructions a wave may execute */
-  int waves;        /* per workgroup */
+  bool watch;
+  int waves; /* per workgroup */
   int lanes;
   atomic_uint_least64_t next_group;
   atomic_bool stop;
@@ -129,6 +131,9 @@ struct emu_group {
   emu_wave *waves;
   int wave_count, live;
   emu_barrier barrier[EMU_NAMED_BARRIERS];
+  emu_shadow *shadow;    /* [lds_bytes] when watching, else NULL */
+  bool copies_in_flight; /* some wave has copied to LDS without registers */
+  bool named_barriers;   /* were used: their order is not modelled, LDS races are not reported */
 };
 
 typedef struct emu_deferred {
@@ -146,6 +151,7 @@ typedef struct emu_state {
   emu_range last; /* the range that the last access hit: programs mostly stay in one */
   uint32_t barrier_phase[EMU_NAMED_BARRIERS]; /* phase in which this wave signalled */
   bool at_barrier;                            /* s_barrier reached, not yet released */
+  emu_watch *watch; /* NULL when not watching */
   bool blocked;                               /* yielded because a barrier holds it */
 } emu_state;
 
@@ -156,7 +162,8 @@ void emu_write_row(emu_wave *w, uint32_t row, uint64_t mask, const uint32_t *val
 uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes,
                     bool write);
 /* LDS at byte `offset`, or NULL and a fault. */
-uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes);
+uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes,
+                 emu_touch touch);
 /* The lane's private memory at byte `offset`, or NULL and a fault. */
 uint8_t *emu_scratch(emu_wave *w, const emu_instruction *i, int lane, uint64_t offset, uint32_t bytes);
 

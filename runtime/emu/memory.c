@@ -140,13 +140,15 @@ uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
   return (uint8_t *)(uintptr_t)address;
 }
 
-uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes) {
+uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes,
+                 emu_touch touch) {
   const emu_group *group = w->group;
   if (offset > group->lds_bytes || group->lds_bytes - offset < bytes) {
     emu_fault(w, i, lane, "LDS access of %u bytes at offset %u is out of bounds: the workgroup has %u bytes",
               bytes, offset, group->lds_bytes);
     return NULL;
   }
+  if (group->shadow && !emu_watch_lds(w, i, lane, offset, bytes, touch)) return NULL;
   return group->lds + offset;
 }
 

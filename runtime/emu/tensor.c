@@ -56,8 +56,14 @@ static void copy_tile(emu_wave *w, const emu_instruction *i, bool to_lds) {
   for (uint32_t y = 0; y < t.extent[1]; ++y) {
     for (uint32_t x = 0; x < t.extent[0]; ++x, packed += t.element_bytes) {
       uint64_t padding = t.pad_interval ? packed / (4 * t.pad_interval) * 4 * t.pad_words : 0;
-      uint8_t *lds = emu_lds(w, i, -1, (uint32_t)(t.lds + packed + padding), t.element_bytes);
+      uint8_t *lds = emu_lds(w, i, -1, (uint32_t)(t.lds + packed + padding), t.element_bytes,
+                             to_lds ? EMU_TOUCH_WRITE : EMU_TOUCH_READ);
       if (!lds) return;
+      if (to_lds && w->state->watch) {
+        w->group->copies_in_flight = true;
+        uint32_t start = (uint32_t)(t.lds + packed + padding);
+        emu_watch_landing(w, EMU_COUNTER_TENSOR, start, start + t.element_bytes);
+      }
       bool inside = x < t.tensor[0] && (y < t.tensor[1] || t.extent[1] == 1);
       if (!inside) {
         if (to_lds) memset(lds, 0, t.element_bytes);

@@ -67,6 +67,8 @@ KERNEL void transposed_8(const u8 *in, int2v *out) { /* 32 rows x 16 columns */
 /* A tile of 8 rows x 20 halfwords from a tensor of 6 x 17 valid elements, rows padded by 4 bytes after every 16. */
 KERNEL void tensor_copy(const u16 *in, u16 *out, int stride, int rows, int columns) {
   SHARED static u16 tile[256];
+  for (int n = thread_x(); n < 256; n += 32) tile[n] = 0; /* paddings stay what they were */
+  barrier();
   u64 from = (u64)in;
   int4v where = {1, (int)(u32)(u64)(LDS_SPACE u16 *)tile, (int)(u32)from, (int)((u32)(from >> 32) & 0x01ffffff) | (int)0x80000000};
   int8v what = {1 << 16 | 1 << 20 | 1 << 22, columns << 16, rows << 16, 20 << 16, 8, stride, 0, 0};

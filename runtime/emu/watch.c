@@ -1,0 +1,271 @@
+#include "watch.h"
+#include "access.h"
+#include "execute.h"
+
+void emu_watch_start(emu_watch *watch, uint32_t vector_rows) {
+  emu_pending *vector = watch->vector;
+  memset(watch, 0, sizeof *watch);
+  memset(vector, 0, vector_rows * sizeof *vector);
+  watch->vector = vector;
+}
+
+/* ---- Registers ---- */
+
+static const char *const counter_names[2][EMU_COUNTER_COUNT] = {
+    {"", "vmcnt", "vmcnt", "lgkmcnt", "lgkmcnt", "asynccnt", "tensorcnt"},
+    {"", "loadcnt", "storecnt", "dscnt", "kmcnt", "asynccnt", "tensorcnt"},
+};
+
+static const char *counter_name(const emu_wave *w, int counter) {
+  return counter_names[w->target->generation >= 12][counter];
+}
+
+/* The counter that still holds the register back, or 0. */
+static int held_by(const emu_watch *watch, const emu_pending *p) {
+  for (int n = 0; n < 2; ++n)
+    if (p->counter[n] && p->sequence[n] > watch->done[p->counter[n]]) return p->counter[n];
+  return EMU_COUNTER_NONE;
+}
+
+static uint32_t outstanding_after(const emu_watch *watch, const emu_pending *p, int counter) {
+  int n = p->counter[0] == counter ? 0 : 1;
+  return counter == EMU_COUNTER_SCALAR ? 0 : watch->issued[counter] - p->sequence[n];
+}
+
+static bool is_load(const emu_instruction *i) {
+  return i->access && (i->access->kind == EMU_LOAD || i->access->kind == EMU_LOAD_TRANSPOSED);
+}
+
+/* The counters an instruction raises; a flat access may turn out to be LDS. */
+static void counters_of(const emu_wave *w, const emu_instruction *i, emu_counter out[2]) {
+  bool split = w->target->generation >= 12;
+  out[0] = out[1] = EMU_COUNTER_NONE;
+  if (!i->access) {
+    const char *name = i->row->name;
+    if (i->row->flags & EMU_SCALAR_LOAD) out[0] = EMU_COUNTER_SCALAR;
+    if (i->row->flags & EMU_LDS_CROSSBAR) out[0] = EMU_COUNTER_LDS;
+    if (strncmp(name, "tensor_", 7) == 0) out[0] = EMU_COUNTER_TENSOR;
+    return;
+  }
+  bool returns = is_load(i) || (i->access->kind == EMU_ATOMIC && (i->source0 || i->sc0 || i->glc));
+  switch (i->access->kind) {
+  case EMU_ASYNC_TO_LDS:
+  case EMU_ASYNC_FROM_LDS:
+    out[0] = EMU_COUNTER_ASYNC;
+    return;
+  case EMU_PREFETCH:
+    return;
+  default:
+    break;
+  }
+  if (i->space == EMU_LDS) {
+    out[0] = EMU_COUNTER_LDS;
+    return;
+  }
+  out[0] = split && !returns && i->access->kind != EMU_LOAD_TO_LDS ? EMU_COUNTER_STORE : EMU_COUNTER_LOAD;
+  if (i->space == EMU_FLAT) out[1] = EMU_COUNTER_LDS;
+}
+
+static bool check_pending(emu_wave *w, const emu_instruction *i, const emu_pending *p, const emu_operand *o,
+                          uint32_t index) {
+  const emu_watch *watch = w->state->watch;
+  int counter = held_by(watch, p);
+  if (!counter) return true;
+  char letter = o->kind == EMU_SCALAR                                         ? 's'
+                : index >= EMU_ACCUMULATOR_BASE && w->target->generation == 9 ? 'a'
+                                                                              : 'v';
+  if (letter == 'a') index -= EMU_ACCUMULATOR_BASE;
+  emu_fault(w, i, -1, "%c%u is used before the load into it was waited for: %s must be at most %u here",
+            letter, index, counter_name(w, counter), outstanding_after(watch, p, counter));
+  return false;
+}
+
+/* A load may overwrite the result of an earlier one that comes back through the same counter: they arrive in
+ * order. */
+static bool overtakes(const emu_wave *w, const emu_instruction *i, const emu_pending *p) {
+  emu_counter counters[2];
+  counters_of(w, i, counters);
+  return counters[0] != EMU_COUNTER_SCALAR && p->counter[0] == counters[0] && !p->counter[1] && !counters[1];
+}
+
+bool emu_watch_before(emu_wave *w, const emu_instruction *i) {
+  const emu_watch *watch = w->state->watch;
+  for (int n = 0; n < i->operand_count; ++n) {
+    const emu_operand *o = &i->operand[n];
+    if (o->kind == EMU_VECTOR) {
+      uint32_t row = emu_row_of(w, o);
+      bool result = n == 0 && is_load(i) && i->source0;
+      for (uint32_t k = 0; k < o->count; ++k) {
+        const emu_pending *p = &watch->vector[row + k];
+        if (!p->counter[0] || (result && overtakes(w, i, p))) continue;
+        if (!check_pending(w, i, p, o, row + k)) return false;
+      }
+    } else if (o->kind == EMU_SCALAR && o->index < EMU_S_SCC) {
+      for (uint32_t k = 0; k < o->count && o->index + k < EMU_S_SCC; ++k)
+        if (watch->scalar[o->index + k].counter[0] &&
+            !check_pending(w, i, &watch->scalar[o->index + k], o, o->index + k))
+          return false;
+    }
+  }
+  return true;
+}
+
+static void mark(emu_watch *watch, emu_pending *p, const emu_counter counters[2]) {
+  for (int n = 0; n < 2; ++n) {
+    p->counter[n] = (uint8_t)counters[n];
+    p->sequence[n] = watch->issued[counters[n]];
+  }
+}
+
+/* Waits raise `done` to what must have come back when at most `most` are left. */
+static void waited(emu_watch *watch, emu_counter counter, uint32_t most) {
+  uint32_t issued = watch->issued[counter];
+  uint32_t done = counter == EMU_COUNTER_SCALAR ? (most == 0 ? issued : 0)
+                  : issued > most               ? issued - most
+                                                : 0;
+  if (done > watch->done[counter]) watch->done[counter] = done;
+}
+
+static void wait(emu_watch *watch, const emu_instruction *i) {
+  static const struct {
+    const char *name;
+    emu_counter counter;
+  } single[] = {
+      {"s_wait_loadcnt", EMU_COUNTER_LOAD},   {"s_wait_storecnt", EMU_COUNTER_STORE},
+      {"s_wait_dscnt", EMU_COUNTER_LDS},      {"s_wait_kmcnt", EMU_COUNTER_SCALAR},
+      {"s_wait_asynccnt", EMU_COUNTER_ASYNC}, {"s_wait_tensorcnt", EMU_COUNTER_TENSOR},
+      {"s_waitcnt_vscnt", EMU_COUNTER_STORE},
+  };
+  const char *name = i->row->name;
+  uint32_t bits = i->immediate;
+  if (strcmp(name, "s_waitcnt") == 0) { /* gfx9: vmcnt 3:0 and 15:14, lgkmcnt 11:8 */
+    waited(watch, EMU_COUNTER_LOAD, (bits & 15) | (bits >> 14 & 3) << 4);
+    waited(watch, EMU_COUNTER_LDS, bits >> 8 & 15);
+    waited(watch, EMU_COUNTER_SCALAR, bits >> 8 & 15);
+    return;
+  }
+  if (strcmp(name, "s_wait_loadcnt_dscnt") == 0 || strcmp(name, "s_wait_storecnt_dscnt") == 0) {
+    waited(watch, name[7] == 'l' ? EMU_COUNTER_LOAD : EMU_COUNTER_STORE, bits >> 8 & 63);
+    waited(watch, EMU_COUNTER_LDS, bits & 63);
+    return;
+  }
+  for (size_t n = 0; n < sizeof single / sizeof *single; ++n)
+    if (strcmp(name, single[n].name) == 0) waited(watch, single[n].counter, bits);
+}
+
+void emu_watch_after(emu_wave *w, const emu_instruction *i) {
+  emu_watch *watch = w->state->watch;
+  if (i->row->flags & EMU_WAITS) {
+    wait(watch, i);
+    return;
+  }
+  if (!i->access && !(i->row->flags & (EMU_MEMORY | EMU_LDS_CROSSBAR | EMU_SCALAR_LOAD))) return;
+  emu_counter counters[2];
+  counters_of(w, i, counters);
+  if (!counters[0]) return;
+  ++watch->issued[counters[0]];
+  if (counters[1]) ++watch->issued[counters[1]];
+  bool to_register = !i->access || is_load(i) || i->access->kind == EMU_ATOMIC;
+  if (!to_register || i->lds || counters[0] == EMU_COUNTER_TENSOR) return;
+  if (i->access && i->access->kind == EMU_ATOMIC && !i->source0 &&
+      !(i->space == EMU_BUFFER && (i->sc0 || i->glc)))
+    return;
+  const emu_operand *o = &i->operand[0];
+  if (o->kind == EMU_VECTOR) {
+    uint32_t row = emu_row_of(w, o);
+    for (uint32_t k = 0; k < o->count; ++k)
+      mark(watch, &watch->vector[row + k], counters);
+  } else if (o->kind == EMU_SCALAR && o->index < EMU_S_SCC && o->index != EMU_S_NULL) {
+    for (uint32_t k = 0; k < o->count && o->index + k < EMU_S_SCC; ++k)
+      mark(watch, &watch->scalar[o->index + k], counters);
+  }
+}
+
+/* ---- LDS ---- */
+
+void emu_watch_landing(emu_wave *w, emu_counter counter, uint32_t start, uint32_t end) {
+  emu_watch *watch = w->state->watch;
+  /* Recorded while the copy executes: emu_watch_after counts it. */
+  uint32_t sequence = watch->issued[counter] + 1;
+  if (watch->landing_count) {
+    emu_landing *last = &watch->landings[(watch->landing_count - 1) % EMU_LANDINGS];
+    if (last->sequence == sequence && last->counter == counter && last->end == start) {
+      last->end = end;
+      return;
+    }
+  }
+  watch->landings[watch->landing_count++ % EMU_LANDINGS] =
+      (emu_landing){start, end, sequence, (uint8_t)counter};
+}
+
+/* Is a copy still on its way to [offset, offset + bytes)? */
+static bool check_landings(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes) {
+  const emu_group *group = w->group;
+  for (int n = 0; n < group->wave_count; ++n) {
+    const emu_wave *other = &group->waves[n];
+    const emu_watch *watch = other->state->watch;
+    uint32_t count = watch->landing_count < EMU_LANDINGS ? watch->landing_count : EMU_LANDINGS;
+    for (uint32_t k = 0; k < count; ++k) {
+      const emu_landing *l = &watch->landings[k];
+      if (l->sequence <= watch->done[l->counter] || offset >= l->end || offset + bytes <= l->start) continue;
+      emu_fault(
+          w, i, lane,
+          "LDS bytes %u to %u are used while a copy of wave %d into them is under way: it has to wait for %s",
+          offset, offset + bytes - 1, n, counter_name(w, l->counter));
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Whether two phases may overlap in time: equal ones do, and the stretch between signal and wait (odd) does
+ * with both neighbours. */
+static bool concurrent(uint32_t a, uint32_t b) {
+  uint32_t distance = a > b ? a - b : b - a;
+  return distance <= 1 || (distance == 2 && (a & 1));
+}
+
+static bool races(uint32_t tag, uint32_t wave, uint32_t phase) {
+  return tag && ((tag - 1) & 63) != wave && concurrent((tag - 1) >> 6, phase);
+}
+
+static bool race(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t tag,
+                 const char *mine, const char *theirs) {
+  emu_fault(w, i, lane, "race in LDS at byte %u: %s here, %s by wave %u, with no barrier between", offset,
+            mine, theirs, (tag - 1) & 63);
+  return false;
+}
+
+bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes,
+                   emu_touch touch) {
+  emu_group *group = w->group;
+  uint32_t wave = (uint32_t)w->index, phase = w->state->watch->phase, tag = (phase << 6 | wave) + 1;
+  if (group->copies_in_flight && !check_landings(w, i, lane, offset, bytes)) return false;
+  bool several = group->wave_count > 1 && !group->named_barriers;
+  for (uint32_t n = offset; n < offset + bytes; ++n) {
+    emu_shadow *s = &group->shadow[n];
+    if (touch == EMU_TOUCH_READ) {
+      if (!s->written) {
+        emu_fault(w, i, lane, "LDS byte %u is read, and nothing wrote it", n);
+        return false;
+      }
+      if (several && races(s->written, wave, phase))
+        return race(w, i, lane, n, s->written, "read", "written");
+      if (((s->read[0] - 1) & 63) == wave || !s->read[0]) {
+        s->read[0] = tag;
+      } else {
+        s->read[1] = s->read[0];
+        s->read[0] = tag;
+      }
+      continue;
+    }
+    if (touch == EMU_TOUCH_WRITE && several) {
+      if (races(s->written, wave, phase)) return race(w, i, lane, n, s->written, "written", "written");
+      for (int k = 0; k < 2; ++k)
+        if (races(s->read[k], wave, phase)) return race(w, i, lane, n, s->read[k], "written", "read");
+    }
+    /* Atomics order themselves; the first of them still has to follow the initial write. */
+    if (touch == EMU_TOUCH_WRITE || !s->written) s->written = tag;
+  }
+  return true;
+}

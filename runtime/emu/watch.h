@@ -1,0 +1,63 @@
+/* What hardware would only show as a wrong answer now and then: registers used before the load into them was
+ * waited for, LDS read before a copy into it has landed, races between waves in LDS, and LDS that nothing
+ * wrote. On by default; HEDDLE_EMU_WATCH=0 turns it off for speed. */
+#ifndef HEDDLE_EMU_WATCH_H
+#define HEDDLE_EMU_WATCH_H
+
+#include "emu.h"
+
+/* What may be outstanding. gfx9 has vmcnt (loads and stores) and lgkmcnt, gfx12 has a counter each; scalar
+ * loads return in any order, so only a wait for 0 covers them. */
+typedef enum emu_counter {
+  EMU_COUNTER_NONE,
+  EMU_COUNTER_LOAD,   /* vmcnt, loadcnt */
+  EMU_COUNTER_STORE,  /* storecnt */
+  EMU_COUNTER_LDS,    /* lgkmcnt, dscnt */
+  EMU_COUNTER_SCALAR, /* lgkmcnt, kmcnt */
+  EMU_COUNTER_ASYNC,
+  EMU_COUNTER_TENSOR,
+  EMU_COUNTER_COUNT
+} emu_counter;
+
+/* A register is pending while sequence[n] > done[counter[n]]; a flat load waits for two counters. */
+typedef struct emu_pending {
+  uint32_t sequence[2];
+  uint8_t counter[2];
+} emu_pending;
+
+/* Bytes of LDS that a copy in flight will write. */
+typedef struct emu_landing {
+  uint32_t start, end, sequence;
+  uint8_t counter;
+} emu_landing;
+
+enum { EMU_LANDINGS = 512 };
+
+typedef struct emu_watch {
+  uint32_t issued[EMU_COUNTER_COUNT], done[EMU_COUNTER_COUNT];
+  emu_pending *vector; /* [row] */
+  emu_pending scalar[EMU_S_COUNT];
+  emu_landing landings[EMU_LANDINGS]; /* a ring; the oldest is forgotten first */
+  uint32_t landing_count;
+  uint32_t phase; /* 2 × barriers passed, + 1 between signal and wait */
+} emu_watch;
+
+/* Who touched a byte of LDS last. A tag is (phase << 6 | wave) + 1; 0: nobody. */
+typedef struct emu_shadow {
+  uint32_t written, read[2];
+} emu_shadow;
+
+typedef enum emu_touch { EMU_TOUCH_READ, EMU_TOUCH_WRITE, EMU_TOUCH_ATOMIC } emu_touch;
+
+void emu_watch_start(emu_watch *watch, uint32_t vector_rows);
+/* Before `i` executes: are its registers there? False after a fault. */
+bool emu_watch_before(emu_wave *w, const emu_instruction *i);
+/* After `i` executed: what it left outstanding, what it waited for. */
+void emu_watch_after(emu_wave *w, const emu_instruction *i);
+/* A copy of this wave will write LDS [start, end). */
+void emu_watch_landing(emu_wave *w, emu_counter counter, uint32_t start, uint32_t end);
+/* A lane touches LDS. False after a fault. */
+bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes,
+                   emu_touch touch);
+
+#endif
