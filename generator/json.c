@@ -57,7 +57,9 @@ void json_expect(json_reader *r, char c) {
 bool json_next(json_reader *r, int items_so_far, char close) {
   if (json_accept(r, close)) return false;
   if (items_so_far > 0) json_expect(r, ',');
-  return !json_failed(r);
+  if (json_failed(r)) return false;
+  skip_space(r); /* what is said of an item is said of where it begins */
+  return true;
 }
 
 void json_expect_end(json_reader *r) {
