@@ -183,7 +183,9 @@ F32_1(v_tanh_f32, (float)tanh((double)a))
 /* ---- division steps ------------------------------------------------------------------------------------------
  * x / y is computed as: scale both so that no step leaves the range (v_div_scale, which also tells in a mask whether the
  * quotient must be scaled back), reciprocal and multiply-adds, a last multiply-add that scales back (v_div_fmas), and the
- * special cases (v_div_fixup). */
+ * special cases (v_div_fixup). Where the documents' pseudo-code cannot give the quotient that C asks for, what is here can:
+ * a huge denominator of a tiny quotient is scaled down, not up (up would make it infinite), v_div_fmas rounds once, after
+ * scaling back, and v_div_fixup takes a quotient that was lost on the way for an overflow. */
 
 EMU_INLINE bool is_denormal_f32(double value) { return fabs(value) < 0x1p-126 && value != 0; }
 
@@ -206,7 +208,7 @@ static void v_div_scale_f32(emu_wave *w, const emu_instruction *i) {
       result = scale_f32(value, 64);
     } else if (is_denormal_f32(reciprocal) && is_denormal_f32(quotient)) {
       scale_back = true;
-      if (p[lane] == q[lane]) result = scale_f32(value, 64);
+      if (p[lane] == q[lane]) result = scale_f32(value, -64);
     } else if (is_denormal_f32(reciprocal)) {
       result = scale_f32(value, -64);
     } else if (is_denormal_f32(quotient)) {
@@ -239,6 +241,8 @@ static void v_div_fmas_f32(emu_wave *w, const emu_instruction *i) {
   result_f32(w, i, &r);
 }
 
+/* A quotient that is NaN although both operands are finite and not zero was beyond the range half way: the scaled quotient of
+ * 1e38 and 1e-44 is infinite, and its residual NaN. */
 static void v_div_fixup_f32(emu_wave *w, const emu_instruction *i) {
   emu_block x, y, z, r;
   const uint32_t *p = source_f32(w, i, 0, &x), *q = source_f32(w, i, 1, &y), *s = source_f32(w, i, 2, &z);
@@ -252,6 +256,7 @@ static void v_div_fixup_f32(emu_wave *w, const emu_instruction *i) {
     else if (denominator == 0 || isinf(numerator)) bits = sign | 0x7f800000u;
     else if (isinf(denominator) || numerator == 0) bits = sign;
     else if (exponent_field(s[lane]) - exponent_field(q[lane]) < -150) bits = sign;
+    else if (isnan(emu_float(p[lane]))) bits = sign | 0x7f800000u;
     else bits = sign | (p[lane] & 0x7fffffffu);
     r.lane[lane] = bits;
   }
@@ -400,7 +405,7 @@ static void v_div_scale_f64(emu_wave *w, const emu_instruction *i) {
       result = ldexp(value, 128);
     } else if (is_denormal_f64(reciprocal) && is_denormal_f64(quotient)) {
       scale_back = true;
-      if (is_denominator) result = ldexp(value, 128);
+      if (is_denominator) result = ldexp(value, -128);
     } else if (is_denormal_f64(reciprocal)) {
       result = ldexp(value, -128);
     } else if (is_denormal_f64(quotient)) {
@@ -416,14 +421,27 @@ static void v_div_scale_f64(emu_wave *w, const emu_instruction *i) {
   result_f64(w, i, &r);
 }
 
+/* sum * 2^-128, where sum is a * b + c rounded to nearest: one rounding in effect. A tie that the first rounding made, or hid, goes to
+ * the side on which the exact sum lies. */
+static double scaled_down(double a, double b, double c, double sum) {
+  double product = a * b, product_error = fma(a, b, -product), total = product + c;
+  double from_c = total - product, total_error = (product - (total - from_c)) + (c - from_c);
+  double beyond = (total - sum) + (total_error + product_error); /* exact sum minus `sum`; its sign is what counts */
+  double down = ldexp(sum, -128), lost = sum - ldexp(down, 128);
+  if (fabs(lost) != 0x1p-947) return down; /* not half of the smallest denormal, 2^-1075 * 2^128 */
+  if (lost > 0 && beyond > 0) return nextafter(down, INFINITY);
+  if (lost < 0 && beyond < 0) return nextafter(down, -INFINITY);
+  return down;
+}
+
 static void v_div_fmas_f64(emu_wave *w, const emu_instruction *i) {
   block_pair x, y, z, r;
   emu_lanes p = source_f64(w, i, 0, &x), q = source_f64(w, i, 1, &y), s = source_f64(w, i, 2, &z);
   uint64_t vcc = emu_pair(w, EMU_S_VCC);
   rounding_begin(w, MODE_F16_F64);
   LANES {
-    double sum = fma(double_at(p, lane), double_at(q, lane), double_at(s, lane));
-    if (vcc >> lane & 1) sum = ldexp(sum, exponent_field_f64(s.hi[lane]) > 1023 ? 128 : -128);
+    double a = double_at(p, lane), b = double_at(q, lane), c = double_at(s, lane), sum = fma(a, b, c);
+    if (vcc >> lane & 1) sum = exponent_field_f64(s.hi[lane]) > 1023 ? ldexp(sum, 128) : scaled_down(a, b, c, sum);
     set_double(&r, lane, sum);
   }
   rounding_end(w, MODE_F16_F64);
@@ -443,6 +461,7 @@ static void v_div_fixup_f64(emu_wave *w, const emu_instruction *i) {
     else if (denominator == 0 || isinf(numerator)) bits = sign | infinity;
     else if (isinf(denominator) || numerator == 0) bits = sign;
     else if (exponent_field_f64(s.hi[lane]) - exponent_field_f64(q.hi[lane]) < -1075) bits = sign;
+    else if (isnan(double_at(p, lane))) bits = sign | infinity;
     else bits = sign | (pair_at(p, lane) & ~sign_bit);
     set_pair(&r, lane, bits);
   }

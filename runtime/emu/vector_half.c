@@ -165,6 +165,7 @@ static void v_div_fixup_f16(emu_wave *w, const emu_instruction *i) {
     else if ((n == 0 && d == 0) || (n == 0x7c00 && d == 0x7c00)) bits = 0xfe00;
     else if (d == 0 || n == 0x7c00) bits = sign | 0x7c00;
     else if (d == 0x7c00 || n == 0) bits = sign;
+    else if ((p[lane] & 0x7fff) > 0x7c00) bits = sign | 0x7c00; /* see v_div_fixup_f32 */
     else bits = sign | (p[lane] & 0x7fff);
     r.lane[lane] = bits;
   }

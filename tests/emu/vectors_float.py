@@ -405,7 +405,7 @@ def denormal(fmt, v):
 
 
 def div_scale(fmt, gap_limit, tiny, amount):
-    """S0 is the numerator or the denominator again; S1 the denominator, S2 the numerator."""
+    """S0 is the numerator or the denominator again; S1 the denominator, S2 the numerator. A huge denominator goes down."""
     def f(s0, s1, s2):
         d, n = to_float(fmt, s1), to_float(fmt, s2)
         if n == 0 or d == 0:
@@ -422,7 +422,7 @@ def div_scale(fmt, gap_limit, tiny, amount):
         if denormal(fmt, dv):
             return up, 0
         if denormal(fmt, 1 / dv) and denormal(fmt, nv / dv):
-            return (up if s0 == s1 else s0), 1
+            return (down if s0 == s1 else s0), 1
         if denormal(fmt, 1 / dv):
             return down, 0
         if denormal(fmt, nv / dv):
@@ -490,6 +490,8 @@ def div_fixup(fmt, limit):
             return sign
         if limit and fmt.split(n)[1] - fmt.split(d)[1] < -limit:
             return sign
+        if fmt.is_nan(q):
+            return sign | inf
         return sign | (q & (fmt.sign - 1))
     return f
 
