@@ -61,7 +61,9 @@ static void bench_open_faults(bench *b, const build_under_test *build) {
   bench_open_part(b, build, "faults");
 }
 
-static void bench_open_copies(bench *b, const build_under_test *build) { bench_open_part(b, build, "copies"); }
+static void bench_open_copies(bench *b, const build_under_test *build) {
+  bench_open_part(b, build, "copies");
+}
 
 static void bench_close(bench *b) {
   b->d->vtable->unload(b->d, b->module);
@@ -578,7 +580,8 @@ EACH_BUILD(copies_through_lds) {
   static uint32_t in[THREADS][4], out[THREADS][4];
   bench t;
   bench_open_copies(&t, b);
-  for (int i = 0; i < THREADS * 4; ++i) (&in[0][0])[i] = random_bits();
+  for (int i = 0; i < THREADS * 4; ++i)
+    (&in[0][0])[i] = random_bits();
   struct {
     device_pointer in, out;
   } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out)};
@@ -595,8 +598,10 @@ EACH_BUILD(transposes_lds_reads) {
   bench t;
   if (strcmp(b->target, "gfx950") != 0) return; /* the instruction is gfx950's */
   bench_open_copies(&t, b);
-  for (int i = 0; i < 256; ++i) (&in[0][0])[i] = (uint16_t)random_bits();
-  for (int i = 0; i < 512; ++i) (&bytes[0][0])[i] = (uint8_t)random_bits();
+  for (int i = 0; i < 256; ++i)
+    (&in[0][0])[i] = (uint16_t)random_bits();
+  for (int i = 0; i < 512; ++i)
+    (&bytes[0][0])[i] = (uint8_t)random_bits();
   struct {
     device_pointer in, out;
   } args = {put(&t, in, sizeof in), put(&t, NULL, sizeof out)};
@@ -604,14 +609,16 @@ EACH_BUILD(transposes_lds_reads) {
   get(&t, out, args.out, sizeof out);
   for (int lane = 0; lane < 64; ++lane)
     for (int e = 0; e < 4; ++e)
-      cr_assert_eq(out[lane][e], in[lane / 16 * 4 + e][lane % 16], "%s: lane %d element %d", t.label, lane, e);
+      cr_assert_eq(out[lane][e], in[lane / 16 * 4 + e][lane % 16], "%s: lane %d element %d", t.label, lane,
+                   e);
   args.in = put(&t, bytes, sizeof bytes);
   args.out = put(&t, NULL, sizeof columns);
   run(&t, "transposed_8", one_wave, &args, sizeof args);
   get(&t, columns, args.out, sizeof columns);
   for (int lane = 0; lane < 64; ++lane)
     for (int e = 0; e < 8; ++e)
-      cr_assert_eq(columns[lane][e], bytes[lane / 16 * 8 + e][lane % 16], "%s: lane %d element %d", t.label, lane, e);
+      cr_assert_eq(columns[lane][e], bytes[lane / 16 * 8 + e][lane % 16], "%s: lane %d element %d", t.label,
+                   lane, e);
   bench_close(&t);
 }
 
@@ -621,7 +628,8 @@ EACH_BUILD(copies_padded_tiles) {
   bench t;
   if (strcmp(b->target, "gfx1250") != 0) return; /* the instruction is gfx1250's */
   bench_open_copies(&t, b);
-  for (int i = 0; i < 8 * STRIDE; ++i) (&in[0][0])[i] = (uint16_t)(random_bits() | 1);
+  for (int i = 0; i < 8 * STRIDE; ++i)
+    (&in[0][0])[i] = (uint16_t)(random_bits() | 1);
   struct {
     device_pointer in, out;
     int stride, rows, columns;
@@ -696,6 +704,66 @@ EACH_BUILD(reports_a_trap) {
   bench_open_faults(&t, b);
   expect_fault(&t, "traps", one_wave, NULL, 0, "trap");
   bench_close(&t);
+}
+
+EACH_BUILD(names_registers_used_before_their_load_was_waited_for) {
+  float x[65] = {0};
+  bench t;
+  bench_open_faults(&t, b);
+  struct {
+    device_pointer in, out;
+  } args = {put(&t, x, sizeof x), put(&t, NULL, sizeof x)};
+  run(&t, "waits_enough", one_wave, &args, sizeof args);
+  expect_fault(&t, "uses_before_wait", one_wave, &args, sizeof args, "must be at most 0 here");
+  diags_finish(&t.list);
+  diags_init(&t.list);
+  expect_fault(&t, "overwrites_before_wait", one_wave, &args, sizeof args,
+               "before the load into it was waited for");
+  bench_close(&t);
+}
+
+EACH_BUILD(names_races_in_lds) {
+  bench t;
+  bench_open_faults(&t, b);
+  struct {
+    device_pointer out;
+  } args = {put(&t, NULL, 512)};
+  expect_fault(&t, "races_in_lds", (shape){{1, 1, 1}, {128, 1, 1}, 0}, &args, sizeof args, "race in LDS");
+  bench_close(&t);
+}
+
+EACH_BUILD(names_lds_that_nothing_wrote) {
+  bench t;
+  bench_open_faults(&t, b);
+  struct {
+    device_pointer out;
+  } args = {put(&t, NULL, 256)};
+  expect_fault(&t, "reads_unwritten_lds", one_wave, &args, sizeof args,
+               "lane 5: LDS byte 20 is read, and nothing wrote it");
+  bench_close(&t);
+}
+
+EACH_BUILD(names_copies_used_before_they_landed) {
+  bench t;
+  if (strcmp(b->target, "gfx1250") != 0) return; /* elsewhere the compiler waits */
+  bench_open_faults(&t, b);
+  struct {
+    device_pointer in, out;
+  } args = {put(&t, NULL, 512), put(&t, NULL, 512)};
+  expect_fault(&t, "copy_not_waited_for", (shape){{1, 1, 1}, {32, 1, 1}, 0}, &args, sizeof args, "asynccnt");
+  bench_close(&t);
+}
+
+EACH_BUILD(watches_only_when_asked) {
+  bench t;
+  setenv("HEDDLE_EMU_WATCH", "0", 1);
+  bench_open_faults(&t, b);
+  struct {
+    device_pointer out;
+  } args = {put(&t, NULL, 512)};
+  run(&t, "races_in_lds", (shape){{1, 1, 1}, {128, 1, 1}, 0}, &args, sizeof args);
+  bench_close(&t);
+  unsetenv("HEDDLE_EMU_WATCH");
 }
 
 EACH_BUILD(refuses_what_does_not_fit) {
