@@ -27,7 +27,7 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
   if (*p->structure_reason) text_addf(out, "// Structure: direct to registers, since %s.\n", p->structure_reason);
   text_addf(out, "// Products: %d %s rows x %d columns; q in %d part%s, weights in %d%s.\n", op->rows, "token or channel",
             op->columns, p->q_parts, p->q_parts > 1 ? "s" : "", p->p_parts,
-            p->folded ? ", both parts side by side in one product" : "");
+            p->folded ? ", parts side by side in one product" : "");
   write_operand("K", op, p->widen, c->kv.k_dtype, out);
   write_operand("V", p->value_op, p->value_widen, c->kv.v_dtype, out);
   if (p->column_groups > 1 || p->slices > 1)

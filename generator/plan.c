@@ -60,10 +60,11 @@ static int power_of_two_in(int64_t n) { return (int)(n & -n); }
 static int smallest(int a, int b) { return a < b ? a : b; }
 static int largest(int a, int b) { return a > b ? a : b; }
 
-/* The instruction whose operand is the cache's own dtype, else the one that 8 bits widen to exactly. */
-static const matrix_op *find_op(const target *t, dtype stored, bool *out_widen) {
+/* The instruction whose operand is the cache's own dtype, else the one that 8 bits widen to exactly. Values always take
+ * the latter: weights in two fp8 parts lose what counts where large terms cancel or a scale is shared by small ones. */
+static const matrix_op *find_op(const target *t, dtype stored, bool values, bool *out_widen) {
   for (size_t i = 0; i < t->op_count; i++)
-    if (t->ops[i].operand == stored) {
+    if (t->ops[i].operand == stored && !(values && dtype_bytes(stored) == 1)) {
       *out_widen = false;
       return &t->ops[i];
     }
@@ -180,8 +181,8 @@ static void estimate_registers(const contract *c, decode_plan *p) {
  * V are then read again. */
 static bool plan_registers(const contract *c, decode_plan *p, int queries) {
   const matrix_op *op = p->op;
-  int least = largest(largest(op->elements, p->value_op->elements), op->row_run);
-  int list = largest(least, 16 / dtype_bytes(c->kv.v_dtype));
+  int least = largest(p->value_op->elements, op->row_run);
+  int list = largest(largest(least, op->elements), 16 / dtype_bytes(c->kv.v_dtype));
   int all_blocks = p->folded ? 1 : round_up(queries, op->columns) / op->columns, v_part = p->v_part;
   for (int slices = 1; slices <= 8; slices *= 2)
     for (int groups = 1; groups <= all_blocks; groups++) {
@@ -250,8 +251,8 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   check_cache(c, t, KERNEL_DECODE, "decode", diags);
   check_decode(c, diags);
   decode_plan p = {.target = t};
-  p.op = find_op(t, c->kv.k_dtype, &p.widen);
-  p.value_op = find_op(t, c->kv.v_dtype, &p.value_widen);
+  p.op = find_op(t, c->kv.k_dtype, false, &p.widen);
+  p.value_op = find_op(t, c->kv.v_dtype, true, &p.value_widen);
   if (p.op && p.value_op) check_shape(c, &p, diags);
   if (v->waves && (v->waves < 1 || v->waves > 16 || (v->waves & (v->waves - 1))))
     diags_decline_number(diags, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
@@ -262,7 +263,7 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   int queries = p.rows * c->query.heads_per_kv;
   p.q_parts = (query_bits + operand_bits - 1) / operand_bits;
   p.p_parts = significand_bits(p.value_op->operand) < 8 ? 2 : 1;
-  p.folded = p.q_parts == 2 && p.p_parts == 2 && p.op->columns_per_lane == 1 && queries <= p.op->columns / 2;
+  p.folded = p.q_parts == 2 && p.op->columns_per_lane == 1 && queries <= p.op->columns / 2;
   p.q_top = q_top(p.op->operand);
   p.p_shift = p_shift(p.value_op->operand);
   plan_keys(c, &p);

@@ -18,7 +18,7 @@ typedef struct decode_plan {
   const matrix_op *op, *value_op; /* of the score and the value product; they differ in elements and operand only */
   bool widen, value_widen; /* stored K, V are widened to the operand */
   int q_parts, p_parts;  /* products per operand: the sum of the parts is exact (q) or close (p) */
-  bool folded;           /* both parts share one product: the upper half of the columns holds the second */
+  bool folded;           /* q's parts share one product: the upper half of the columns holds the second; p's too, where it has two */
   int rows;              /* most query rows that share a page list; 1 where each row has its own */
   int blocks;            /* blocks of op->columns queries (row, head) in a workgroup */
   int column_groups;     /* workgroups that share the queries of a sequence and kv head */

@@ -429,6 +429,9 @@ KERNEL(THREADS) void heddle_decode(
       for (int pass = 0; pass < passes; pass++) {
         token_span row = {0, LIST};
         if (ROWS > 1 && masked) row = seen_by(pass);
+        // LLVM 22 on gfx1250 otherwise lets a transposed fragment take the place of words it still needs.
+        if constexpr (V_CHANNELS > 1)
+          UNROLL for (int i = 0; i < (int)(sizeof words.v / sizeof words.v[0]); i++) pin(words.v[i]);
         UNROLL for (int m = part * PART_TILES; m < (part + 1) * PART_TILES; m++)
           UNROLL for (int u = 0; u < V_STEPS; u++) {
             const value_fragment v = fragment_of<value_fragment, KV_V, V_OPERAND>(
@@ -471,7 +474,7 @@ KERNEL(THREADS) void heddle_decode(
     UNROLL for (int m = 0; m < VALUE_TILES; m++)
       UNROLL for (int a = 0; a < PER_LANE * RUN; a++) {
         float x = output[b][m][a];
-        if constexpr (FOLDED) x += lane_plus_8(x);
+        if constexpr (FOLDED && P_PARTS == 2) x += lane_plus_8(x);
         shared_output[wave][(b * VALUE_TILES + m) * PER_LANE * RUN + a][lane] = x;
       }
   }

@@ -82,6 +82,9 @@ DEVICE float index_lane(float x, int index) {
 // Bytes picked from {high, low}: selector bytes 0-3 name low, 4-7 high.
 DEVICE u32 pick_bytes(u32 high, u32 low, u32 selector) { return __builtin_amdgcn_perm(high, low, selector); }
 
+// The word as it is, in a register, at this point: no instruction, but nothing moves across it.
+DEVICE void pin(u32 &word) { asm volatile("" : "+v"(word)); }
+
 // K and V are read once: loads say so. BYTES is 1, 2, 4, 8 or 16; `byte` is the place in `words`.
 template <int BYTES> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
   if constexpr (BYTES == 16) {
@@ -130,12 +133,19 @@ struct format_fp16 {
   }
 };
 
-// The dialect is the target's own (see the contract above); values beyond FP8_MAX must not come here.
+// The dialect is the target's own (see the contract above); values beyond its largest must not come here. widen: four
+// values to two words of fp16, exactly.
 struct format_fp8 {
   static constexpr int BYTES = 1, PER_WORD = 4;
   DEVICE u32 pack(const float *x) {
     int word = __builtin_amdgcn_cvt_pk_fp8_f32(x[0], x[1], 0, false);
     return (u32)__builtin_amdgcn_cvt_pk_fp8_f32(x[2], x[3], word, true);
+  }
+  DEVICE void widen(u32 word, u32 *halves) {
+    float2_t low = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, false);
+    float2_t high = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, true);
+    halves[0] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pkrtz(low[0], low[1]));
+    halves[1] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pkrtz(high[0], high[1]));
   }
   DEVICE void unpack(u32 word, float *x) {
     float2_t low = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, false);

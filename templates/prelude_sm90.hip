@@ -53,6 +53,9 @@ DEVICE u32 pick_bytes(u32 high, u32 low, u32 selector) {
   return __byte_perm(low, high, nibbles);
 }
 
+// The word as it is, in a register, at this point: no instruction, but nothing moves across it.
+DEVICE void pin(u32 &word) { asm volatile("" : "+r"(word)); }
+
 // K and V are read once: loads say so. BYTES is 1, 2, 4, 8 or 16; `byte` is the place in `words`.
 template <int BYTES> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
   if constexpr (BYTES == 16) {

@@ -89,7 +89,7 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   cr_assert_eq(p->rows, c->select.per == PER_ROW ? 1 : c->query.rows, "%s", what);
   int queries = p->rows * c->query.heads_per_kv, columns = p->blocks * op->columns;
   cr_assert(p->column_groups * columns >= queries && (p->column_groups - 1) * columns < queries, "%s", what);
-  cr_assert(!p->folded || (p->q_parts == 2 && p->p_parts == 2 && queries <= op->columns / 2), "%s", what);
+  cr_assert(!p->folded || (p->q_parts == 2 && queries <= op->columns / 2), "%s", what);
   cr_assert_eq(p->value_widen, c->kv.v_dtype != p->value_op->operand, "%s", what);
   cr_assert_eq(p->value_tiles % p->v_parts, 0, "%s: a channel tile has one scale", what);
   cr_assert(p->v_part % (p->value_tiles / p->v_parts * op->rows) == 0, "%s", what);
