@@ -38,6 +38,7 @@ if $sanitize; then
   folder=$build-sanitize
   options+=(-Db_sanitize=address,undefined -Db_lundef=false)
   export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
+  export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$root/tests/lsan.supp:print_suppressions=0}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
 fi
 setup_meson "$folder" "${options[@]}"
