@@ -96,6 +96,10 @@ hd_status device_open(const char *name, device **out_device, diags *errors) {
   return HD_INVALID;
 }
 
+bool device_counts_launches(const device *d) {
+  return d->vtable->count_begin != NULL;
+}
+
 void device_close(device *d) {
   if (d != NULL) d->vtable->close(d);
 }

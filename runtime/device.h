@@ -7,6 +7,7 @@
 #define HEDDLE_DEVICE_H
 
 #include "../generator/diag.h"
+#include "counts.h"
 #include <stdint.h>
 
 typedef struct device device;
@@ -70,6 +71,10 @@ typedef struct device_vtable {
   hd_status (*capture_end)(device *d, device_stream *s, device_graph **out_graph, diags *diags);
   hd_status (*graph_launch)(device *d, device_graph *g, device_stream *s, diags *diags);
   void (*graph_destroy)(device *d, device_graph *g);
+  /* Counting what launches execute. NULL where a device can't: ask device_counts_launches. Launches that
+   * start between begin and end are counted, at a price in speed; end gives them and turns it off. */
+  hd_status (*count_begin)(device *d, diags *diags);
+  hd_status (*count_end)(device *d, counts *out_counts, diags *diags);
 } device_vtable;
 
 /* Every implementation's struct begins with this. */
@@ -80,6 +85,7 @@ struct device {
 /* `name`: "emu:gfx950", "cuda:0", "hip:0"; an ordinal may be left out. */
 hd_status device_open(const char *name, device **out_device, diags *diags);
 void device_close(device *d); /* NULL is fine */
+bool device_counts_launches(const device *d);
 
 /* Implementations. `rest` is what follows the colon, "" when nothing does. */
 hd_status device_cuda_open(const char *rest, device **out_device, diags *diags);

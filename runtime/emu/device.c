@@ -16,7 +16,7 @@ enum {
   PACKET_BYTES = 64,
   HIDDEN_BYTES = 256 /* implicit arguments of code objects v5 and later */
 };
-static const uint64_t default_budget = UINT64_C(4000000000);
+static const uint64_t default_budget = UINT64_C(1000000000);
 
 typedef struct allocation {
   uint64_t start;
@@ -32,6 +32,8 @@ typedef struct emu_device {
   allocation *allocations;
   size_t allocation_count, allocation_capacity;
   device_graph *capturing; /* of the default stream */
+  bool counting;           /* under `lock`, like `counted` */
+  counts counted;
 } emu_device;
 
 struct device_module {
@@ -388,6 +390,26 @@ static bool watching(void) {
   return !(setting && strcmp(setting, "0") == 0);
 }
 
+/* Runs it, and counts what it does if the device was asked to. A launch that fails has no counts. */
+static hd_status run_counted(emu_device *e, emu_launch *l) {
+  pthread_mutex_lock(&e->lock);
+  bool counting = e->counting;
+  pthread_mutex_unlock(&e->lock);
+  if (!counting) return emu_run(l);
+  launch_counts result;
+  l->count = emu_count_create(l);
+  hd_status status = l->count ? emu_run(l) : HD_OUT_OF_MEMORY;
+  if (status == HD_OK && !emu_count_result(l->count, &result)) status = HD_OUT_OF_MEMORY;
+  emu_count_destroy(l->count);
+  if (status != HD_OK) return status;
+  pthread_mutex_lock(&e->lock);
+  bool kept = counts_add(&e->counted, &result);
+  pthread_mutex_unlock(&e->lock);
+  if (kept) return HD_OK;
+  launch_counts_finish(&result);
+  return HD_OUT_OF_MEMORY;
+}
+
 static hd_status execute(emu_device *e, device_function *f, const device_launch *l, diags *list) {
   size_t bytes = f->descriptor.kernarg_bytes;
   if (bytes < l->arguments_size) bytes = l->arguments_size;
@@ -424,7 +446,7 @@ static hd_status execute(emu_device *e, device_function *f, const device_launch 
   hd_status status = HD_INTERNAL;
   if (pthread_mutex_init(&launch.fault_lock, NULL) == 0) {
     pthread_rwlock_rdlock(&e->memory.lock);
-    status = emu_run(&launch);
+    status = run_counted(e, &launch);
     pthread_rwlock_unlock(&e->memory.lock);
     pthread_mutex_destroy(&launch.fault_lock);
   }
@@ -552,6 +574,27 @@ static hd_status graph_launch(device *d, device_graph *g, device_stream *s, diag
   return status;
 }
 
+/* ---- Counting ---- */
+
+static hd_status count_begin(device *d, diags *list) {
+  (void)list;
+  pthread_mutex_lock(&self(d)->lock);
+  counts_finish(&self(d)->counted);
+  self(d)->counting = true;
+  pthread_mutex_unlock(&self(d)->lock);
+  return HD_OK;
+}
+
+static hd_status count_end(device *d, counts *out_counts, diags *list) {
+  (void)list;
+  pthread_mutex_lock(&self(d)->lock);
+  *out_counts = self(d)->counted;
+  self(d)->counted = (counts){0};
+  self(d)->counting = false;
+  pthread_mutex_unlock(&self(d)->lock);
+  return HD_OK;
+}
+
 /* ---- The device ---- */
 
 static void facts(device *d, device_facts *out) {
@@ -573,6 +616,7 @@ static void close_device(device *d) {
     munmap(e->allocations[n].mapping, e->allocations[n].mapped);
   free(e->allocations);
   graph_destroy(d, e->capturing);
+  counts_finish(&e->counted);
   emu_memory_finish(&e->memory);
   pthread_mutex_destroy(&e->lock);
   free(e);
@@ -601,6 +645,8 @@ static const device_vtable vtable = {
     .capture_end = capture_end,
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
+    .count_begin = count_begin,
+    .count_end = count_end,
 };
 
 #if defined(__GNUC__)

@@ -113,6 +113,7 @@ static void run_wave(emu_wave *w) {
       i->handler(w, i);
     }
     if (launch->watch) emu_watch_after(w, i);
+    if (launch->count) emu_count_after(w, i);
   }
 }
 
@@ -130,6 +131,7 @@ typedef struct worker {
   emu_shadow *shadow;   /* [byte of LDS] */
   emu_watch *watches;   /* [wave] */
   emu_pending *pending; /* [wave][row] */
+  emu_tally *tally;
 } worker;
 
 static bool has(uint32_t word, int bit) {
@@ -248,6 +250,7 @@ static void run_group(worker *self, uint64_t number) {
   for (int n = 0; n < group->wave_count; ++n) {
     emu_state *state = &self->states[n];
     state->at_barrier = state->blocked = false;
+    state->counted = 0;
     state->last = (emu_range){0, 0, EMU_RANGE_DEVICE, 0};
     memset(state->barrier_phase, 0, sizeof state->barrier_phase);
     if (state->watch) emu_watch_start(state->watch, self->waves[n].vector_rows);
@@ -284,6 +287,7 @@ static void *work(void *argument) {
   }
   pthread_mutex_lock(&launch->fault_lock);
   launch->executed += executed;
+  if (self->tally) emu_tally_add(launch->count, self->tally);
   pthread_mutex_unlock(&launch->fault_lock);
   return NULL;
 }
@@ -297,6 +301,7 @@ static void worker_finish(worker *self) {
   free(self->shadow);
   free(self->watches);
   free(self->pending);
+  emu_tally_destroy(self->tally);
 }
 
 static bool worker_init(worker *self, emu_launch *launch) {
@@ -319,6 +324,7 @@ static bool worker_init(worker *self, emu_launch *launch) {
     if (!self->shadow || !self->watches || !self->pending) return false;
     self->group.shadow = self->shadow;
   }
+  if (launch->count && !(self->tally = emu_tally_create(launch->count))) return false;
   self->group.launch = launch;
   self->group.lds = self->lds;
   self->group.lds_bytes = launch->lds_bytes;
@@ -339,6 +345,7 @@ static bool worker_init(worker *self, emu_launch *launch) {
     }
     w->state->scratch = scratch ? self->scratch + n * EMU_LANES * scratch : NULL;
     w->state->scratch_bytes = (uint32_t)scratch;
+    w->state->tally = self->tally;
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #define HEDDLE_EMU_EXECUTE_H
 
 #include "../codeobject.h"
+#include "count.h"
 #include "emu.h"
 #include "watch.h"
 #include <pthread.h>
@@ -102,6 +103,7 @@ typedef struct emu_launch {
   emu_range own[2]; /* kernarg and packet: memory that only this launch may read */
   uint64_t budget;  /* instructions a wave may execute */
   bool watch;
+  emu_count *count; /* NULL when not counting */
   int waves; /* per workgroup */
   int lanes;
   atomic_uint_least64_t next_group;
@@ -152,6 +154,8 @@ typedef struct emu_state {
   uint32_t barrier_phase[EMU_NAMED_BARRIERS]; /* phase in which this wave signalled */
   bool at_barrier;                            /* s_barrier reached, not yet released */
   emu_watch *watch; /* NULL when not watching */
+  emu_tally *tally; /* NULL when not counting */
+  uint64_t counted; /* instructions, when counting */
   bool blocked;                               /* yielded because a barrier holds it */
 } emu_state;
 

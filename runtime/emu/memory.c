@@ -137,6 +137,7 @@ uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
               kind_name(last->kind));
     return NULL;
   }
+  if (w->state->tally) emu_count_global(w, lane, address, bytes, write);
   return (uint8_t *)(uintptr_t)address;
 }
 
@@ -149,6 +150,7 @@ uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offse
     return NULL;
   }
   if (group->shadow && !emu_watch_lds(w, i, lane, offset, bytes, touch)) return NULL;
+  if (w->state->tally) emu_count_lds(w, lane, offset, bytes, touch);
   return group->lds + offset;
 }
 
