@@ -73,15 +73,15 @@ static void check_format(binding *b, tensor_name name, dtype expected) {
     refuse(b, "bind.dtype", field, dtype_name(found), dtype_name(expected), NULL);
 }
 
-/* Whether the rows of a page table have one stride, and entries lie together. */
+/* Whether the rows of a page table that isn't dense have one stride, and the entries of a row lie together.
+ */
 static bool table_rows_fit(const tensor *t) {
   if (t->rank < 2 || (t->shape[t->rank - 1] > 1 && tensor_stride(t, t->rank - 1) != 1)) return false;
-  int64_t row = tensor_stride(t, t->rank - 2);
-  if (t->rank == 3 && t->shape[1] == 1 && t->shape[0] > 1) row = tensor_stride(t, 0);
-  bool short_rows = row < t->shape[t->rank - 1] || row > INT32_MAX;
-  bool one_stride =
-      t->rank == 2 || t->shape[0] <= 1 || t->shape[1] <= 1 || tensor_stride(t, 0) == row * t->shape[1];
-  return one_stride && (!short_rows || tensor_elements(t) == t->shape[t->rank - 1]);
+  int64_t row = tensor_stride(t, t->rank - 2), rows_of_all;
+  if (t->rank == 3 && t->shape[1] == 1) row = tensor_stride(t, 0);
+  if (row < t->shape[t->rank - 1] || row > INT32_MAX) return false;
+  if (t->rank == 2 || t->shape[0] <= 1 || t->shape[1] <= 1) return true;
+  return !__builtin_mul_overflow(row, t->shape[1], &rows_of_all) && tensor_stride(t, 0) == rows_of_all;
 }
 
 /* Tensors that kernels read and write by their shape alone. Caches and scales: strides_solve. */
@@ -161,9 +161,10 @@ static int64_t read_extent(binding *b, tensor_name name, int position) {
   return 0;
 }
 
-/* Caches and scales, dimension by dimension: what each is. NULL for a flat one, and where ranks differ. */
+/* Caches and scales, dimension by dimension: what each is. NULL for one that is flat, absent or of another rank. */
 static const layout *axes_of(const binding *b, tensor_name name) {
   const tensor *t = tensor_of(b, name);
+  if (!b->tensors->present[name]) return NULL;
   const layout *l = bind_layout(b->contract, name), *axes = t->axes ? t->axes : l;
   return l && t->rank == axes->count ? axes : NULL;
 }
@@ -386,7 +387,7 @@ hd_status bind_dims(const contract *c, const char *operation, const tensors *t, 
     return HD_DECLINED;
   }
   check_presence(&b);
-  if (b.good) check_caches(&b);
+  check_caches(&b);
   if (b.good) (decode ? infer_decode : infer_write)(&b);
   if (b.good) dims[DIM_PAGES] = read_pages(&b);
   if (b.good) check_sizes(&b);

@@ -1,6 +1,7 @@
 """Holds the documents against the sources: check_docs.py SOURCE_ROOT
 
 - every diagnostic code in the sources is in docs/, and every code in docs/declines.md is in the sources
+- every code that a contract or tensor is declined with has a row with cause and cure in docs/declines.md
 - every environment variable that the library reads is in README.md or docs/
 - every relative link in the documents leads to a file
 - every `heddle VERB` in README.md and docs/ is a verb
@@ -22,7 +23,8 @@ def check(claim, good, problem):
         problems[claim].append(problem)
 
 
-FAMILIES = "bind|cache|codeobject|compile|decline|device|emit|emu|file|launch|npy|reference"
+FAMILIES = "bind|cache|codeobject|compile|decline|device|emit|emu|file|launch|match|npy|reference|request|view"
+ANSWERS = ("bind.", "decline.", "match.", "request.", "view.")
 CODE = re.compile(rf'"((?:{FAMILIES}|spec)\.[a-z]+(?:-[a-z]+)*)"')
 in_sources = set()
 for path, text in sources.items():
@@ -35,6 +37,11 @@ for code in sorted(in_sources - comments_only):
     check("codes are documented", f"`{code}`" in everything, f"{code} is in the sources, but in no document")
 for code in sorted(set(re.findall(rf"`((?:{FAMILIES})\.[a-z-]+)`", documents[root / "docs" / "declines.md"]))):
     check("documented codes exist", code in in_sources, f"{code} is in docs/declines.md, but not in the sources")
+
+rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in documents[root / "docs" / "declines.md"].splitlines() if line.startswith("|")]
+for code in sorted(code for code in in_sources - comments_only if code.startswith(ANSWERS)):
+    row = [cells for cells in rows if f"`{code}`" in cells[0]]
+    check("declines have a cause and a cure", len(row) == 1 and all(row[0][-2:]), f"{code} has {len(row)} rows in docs/declines.md, or one without a cause or cure")
 
 for variable in sorted(set(re.findall(r'"(HEDDLE_[A-Z_]+)"', "\n".join(t for p, t in sources.items() if p.suffix == ".c")))):
     check("variables are documented", variable in everything, f"{variable} is read, but in no document")
