@@ -19,12 +19,17 @@ typedef struct bench {
 } bench;
 
 /* Every register holds its own number, so that a write to a wrong one shows. */
-static inline uint32_t bench_vector_noise(int row, int lane) { return 0xe0000000u | (uint32_t)row << 8 | (uint32_t)lane; }
-static inline uint32_t bench_scalar_noise(int index) { return 0xc0000000u | (uint32_t)index; }
+static inline uint32_t bench_vector_noise(int row, int lane) {
+  return 0xe0000000u | (uint32_t)row << 8 | (uint32_t)lane;
+}
+static inline uint32_t bench_scalar_noise(int index) {
+  return 0xc0000000u | (uint32_t)index;
+}
 
 static inline void bench_reset(bench *b, const emu_target *target) {
   for (int row = 0; row < BENCH_ROWS; ++row)
-    for (int lane = 0; lane < EMU_LANES; ++lane) b->v[row][lane] = bench_vector_noise(row, lane);
+    for (int lane = 0; lane < EMU_LANES; ++lane)
+      b->v[row][lane] = bench_vector_noise(row, lane);
   emu_wave *w = &b->wave;
   memset(w, 0, sizeof *w);
   w->v = b->v;
@@ -33,7 +38,8 @@ static inline void bench_reset(bench *b, const emu_target *target) {
   w->target = target;
   w->group = &b->group;
   w->state = &b->state;
-  for (int n = 0; n < EMU_S_VCC; ++n) w->s[n] = bench_scalar_noise(n);
+  for (int n = 0; n < EMU_S_VCC; ++n)
+    w->s[n] = bench_scalar_noise(n);
   w->mode = 0xf0; /* nearest even, denormals kept: what HIP kernels start with */
 }
 

@@ -1,11 +1,13 @@
-/* The emulator's number formats against arithmetic written again from their definitions: every code decodes to what sign,
- * exponent and mantissa say, and every rounding case of every format lands on the neighbour that the rule names. */
+/* The emulator's number formats against arithmetic written again from their definitions: every code decodes
+ * to what sign, exponent and mantissa say, and every rounding case of every format lands on the neighbour
+ * that the rule names. */
 #include "../runtime/emu/formats.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 
-/* The value of a code by its definition; NAN and INFINITY for the codes that mean them. Written out per format. */
+/* The value of a code by its definition; NAN and INFINITY for the codes that mean them. Written out per
+ * format. */
 static double defined_value(emu_format_id id, unsigned code) {
   switch (id) {
   case EMU_FORMAT_FP8_FNUZ:
@@ -29,14 +31,17 @@ static double defined_value(emu_format_id id, unsigned code) {
     if ((code & 0x7fff) == 0x7f80) return code & 0x8000 ? -INFINITY : INFINITY;
     if ((code & 0x7fff) > 0x7f80) return NAN;
     break;
-  default: break;
+  default:
+    break;
   }
   static const struct {
     int bits, exponent, mantissa, bias;
   } shape[EMU_FORMAT_COUNT] = {
-      [EMU_FORMAT_F16] = {16, 5, 10, 15},    [EMU_FORMAT_BF16] = {16, 8, 7, 127}, [EMU_FORMAT_FP8] = {8, 4, 3, 7},
-      [EMU_FORMAT_BF8] = {8, 5, 2, 15},      [EMU_FORMAT_FP8_FNUZ] = {8, 4, 3, 8}, [EMU_FORMAT_BF8_FNUZ] = {8, 5, 2, 16},
-      [EMU_FORMAT_FP6] = {6, 2, 3, 1},       [EMU_FORMAT_BF6] = {6, 3, 2, 3},     [EMU_FORMAT_FP4] = {4, 2, 1, 1},
+      [EMU_FORMAT_F16] = {16, 5, 10, 15},   [EMU_FORMAT_BF16] = {16, 8, 7, 127},
+      [EMU_FORMAT_FP8] = {8, 4, 3, 7},      [EMU_FORMAT_BF8] = {8, 5, 2, 15},
+      [EMU_FORMAT_FP8_FNUZ] = {8, 4, 3, 8}, [EMU_FORMAT_BF8_FNUZ] = {8, 5, 2, 16},
+      [EMU_FORMAT_FP6] = {6, 2, 3, 1},      [EMU_FORMAT_BF6] = {6, 3, 2, 3},
+      [EMU_FORMAT_FP4] = {4, 2, 1, 1},
   };
   int m = shape[id].mantissa, e = (int)(code >> m) & ((1 << shape[id].exponent) - 1);
   double fraction = (double)(code & ((1u << m) - 1)) / (double)(1u << m);
@@ -44,9 +49,13 @@ static double defined_value(emu_format_id id, unsigned code) {
   return code >> (shape[id].bits - 1) & 1 ? -magnitude : magnitude;
 }
 
-static bool same(double a, double b) { return isnan(a) ? isnan(b) : a == b && !signbit(a) == !signbit(b); }
+static bool same(double a, double b) {
+  return isnan(a) ? isnan(b) : a == b && !signbit(a) == !signbit(b);
+}
 
-static unsigned codes(emu_format_id id) { return 1u << emu_formats[id].bits; }
+static unsigned codes(emu_format_id id) {
+  return 1u << emu_formats[id].bits;
+}
 
 Test(emu_formats, every_code_decodes_to_its_definition) {
   for (int id = 0; id < EMU_FORMAT_COUNT; ++id)
@@ -64,9 +73,12 @@ Test(emu_formats, lane_decoders_agree_with_the_definition) {
   for (unsigned code = 0; code < 0x100; ++code) {
     cr_assert(same(defined_value(EMU_FORMAT_FP8, code), (double)emu_f32_from_fp8(code)), "fp8 %#x", code);
     cr_assert(same(defined_value(EMU_FORMAT_BF8, code), (double)emu_f32_from_bf8(code)), "bf8 %#x", code);
-    cr_assert(same(defined_value(EMU_FORMAT_FP8_FNUZ, code), (double)emu_f32_from_fp8_fnuz(code)), "fnuz %#x", code);
-    cr_assert(same(defined_value(EMU_FORMAT_BF8_FNUZ, code), (double)emu_f32_from_bf8_fnuz(code)), "bf8 fnuz %#x", code);
-    cr_assert(same(code == 255 ? NAN : ldexp(1, (int)code - 127), (double)emu_f32_from_e8m0(code)), "e8m0 %#x", code);
+    cr_assert(same(defined_value(EMU_FORMAT_FP8_FNUZ, code), (double)emu_f32_from_fp8_fnuz(code)), "fnuz %#x",
+              code);
+    cr_assert(same(defined_value(EMU_FORMAT_BF8_FNUZ, code), (double)emu_f32_from_bf8_fnuz(code)),
+              "bf8 fnuz %#x", code);
+    cr_assert(same(code == 255 ? NAN : ldexp(1, (int)code - 127), (double)emu_f32_from_e8m0(code)),
+              "e8m0 %#x", code);
   }
 }
 
@@ -87,11 +99,13 @@ Test(emu_formats, finite_codes_encode_to_themselves) {
       double value = defined_value((emu_format_id)id, code);
       if (isnan(value)) continue;
       for (int round = 0; round < 4; ++round)
-        cr_assert_eq(emu_encode((emu_format_id)id, value, (emu_round)round, false), code, "%s %#x", emu_formats[id].name, code);
+        cr_assert_eq(emu_encode((emu_format_id)id, value, (emu_round)round, false), code, "%s %#x",
+                     emu_formats[id].name, code);
     }
 }
 
-/* Between every two neighbouring finite magnitudes: the midpoint, just beside it, and just beside both ends. */
+/* Between every two neighbouring finite magnitudes: the midpoint, just beside it, and just beside both ends.
+ */
 Test(emu_formats, every_rounding_case_between_neighbours) {
   for (int n = 0; n < EMU_FORMAT_COUNT; ++n) {
     emu_format_id id = (emu_format_id)n;
@@ -111,8 +125,10 @@ Test(emu_formats, every_rounding_case_between_neighbours) {
       } cases[] = {{middle, even}, {below, low}, {above, low + 1}, {first, low}, {last, low + 1}};
       for (size_t c = 0; c < sizeof cases / sizeof *cases; ++c) {
         double v = cases[c].value;
-        cr_assert_eq(emu_encode(id, v, EMU_ROUND_NEAREST_EVEN, false), cases[c].nearest, "%s %.17g", emu_formats[n].name, v);
-        cr_assert_eq(emu_encode(id, -v, EMU_ROUND_NEAREST_EVEN, true), NEGATIVE(cases[c].nearest), "%s %.17g", emu_formats[n].name, -v);
+        cr_assert_eq(emu_encode(id, v, EMU_ROUND_NEAREST_EVEN, false), cases[c].nearest, "%s %.17g",
+                     emu_formats[n].name, v);
+        cr_assert_eq(emu_encode(id, -v, EMU_ROUND_NEAREST_EVEN, true), NEGATIVE(cases[c].nearest), "%s %.17g",
+                     emu_formats[n].name, -v);
         cr_assert_eq(emu_encode(id, v, EMU_ROUND_UP, false), low + 1);
         cr_assert_eq(emu_encode(id, v, EMU_ROUND_DOWN, false), low);
         cr_assert_eq(emu_encode(id, v, EMU_ROUND_ZERO, false), low);
@@ -133,7 +149,8 @@ typedef struct overflow_case {
 
 Test(emu_formats, overflow_follows_the_format_and_the_mode) {
   static const overflow_case cases[] = {
-      /* halfway to the next step (464, 248, 61440, 65520) still rounds to the largest code's even neighbour or beyond */
+      /* halfway to the next step (464, 248, 61440, 65520) still rounds to the largest code's even neighbour
+         or beyond */
       {EMU_FORMAT_FP8, 448, 0x7e, 0x7e},
       {EMU_FORMAT_FP8, 464, 0x7e, 0x7e},
       {EMU_FORMAT_FP8, 464.001, 0x7f, 0x7e},
@@ -161,19 +178,22 @@ Test(emu_formats, overflow_follows_the_format_and_the_mode) {
   };
   for (size_t n = 0; n < sizeof cases / sizeof *cases; ++n) {
     const overflow_case *c = &cases[n];
-    cr_expect_eq(emu_encode(c->format, c->value, EMU_ROUND_NEAREST_EVEN, false), c->plain, "%s %g", emu_formats[c->format].name, c->value);
-    cr_expect_eq(emu_encode(c->format, c->value, EMU_ROUND_NEAREST_EVEN, true), c->saturated, "%s %g saturated",
+    cr_expect_eq(emu_encode(c->format, c->value, EMU_ROUND_NEAREST_EVEN, false), c->plain, "%s %g",
                  emu_formats[c->format].name, c->value);
+    cr_expect_eq(emu_encode(c->format, c->value, EMU_ROUND_NEAREST_EVEN, true), c->saturated,
+                 "%s %g saturated", emu_formats[c->format].name, c->value);
   }
   for (int id = 0; id < EMU_FORMAT_COUNT; ++id)
     cr_expect(emu_formats[id].special == EMU_SPECIAL_NONE ||
-              isnan((double)emu_decode((emu_format_id)id, emu_encode((emu_format_id)id, NAN, EMU_ROUND_NEAREST_EVEN, true))));
+              isnan((double)emu_decode((emu_format_id)id,
+                                       emu_encode((emu_format_id)id, NAN, EMU_ROUND_NEAREST_EVEN, true))));
   /* Rounding towards zero never leaves the finite range. */
   cr_expect_eq(emu_encode(EMU_FORMAT_F16, 1e9, EMU_ROUND_ZERO, false), 0x7bffu);
   cr_expect_eq(emu_encode(EMU_FORMAT_F16, -1e9, EMU_ROUND_UP, false), 0xfbffu);
 }
 
-/* The fast encoders see every value of their format, every midpoint, the f32 neighbours of both, and the ends of the range. */
+/* The fast encoders see every value of their format, every midpoint, the f32 neighbours of both, and the ends
+ * of the range. */
 static void check_fast(emu_format_id id, bool saturate, uint32_t (*fast)(float, bool)) {
   unsigned sign_bit = codes(id) / 2;
   for (unsigned code = 0; code < sign_bit; ++code) {
@@ -181,7 +201,11 @@ static void check_fast(emu_format_id id, bool saturate, uint32_t (*fast)(float, 
     if (!isfinite(a)) continue;
     if (!isfinite(b) || b <= 0) b = 2 * a - defined_value(id, code - 1); /* where the next step would lie */
     float middle = (float)(a + (b - a) / 2);
-    const float values[] = {(float)a, middle, nextafterf(middle, 0), nextafterf(middle, INFINITY), nextafterf((float)a, INFINITY),
+    const float values[] = {(float)a,
+                            middle,
+                            nextafterf(middle, 0),
+                            nextafterf(middle, INFINITY),
+                            nextafterf((float)a, INFINITY),
                             nextafterf((float)b, 0)};
     for (size_t n = 0; n < sizeof values / sizeof *values; ++n)
       for (int sign = 0; sign < 2; ++sign) {
@@ -194,18 +218,32 @@ static void check_fast(emu_format_id id, bool saturate, uint32_t (*fast)(float, 
   for (size_t n = 0; n < sizeof ends / sizeof *ends; ++n)
     for (int sign = 0; sign < 2; ++sign) {
       float v = sign ? -ends[n] : ends[n];
-      cr_assert_eq(fast(v, saturate), emu_encode(id, (double)v, EMU_ROUND_NEAREST_EVEN, saturate), "%s %a", emu_formats[id].name, (double)v);
+      cr_assert_eq(fast(v, saturate), emu_encode(id, (double)v, EMU_ROUND_NEAREST_EVEN, saturate), "%s %a",
+                   emu_formats[id].name, (double)v);
     }
   cr_assert(isnan((double)emu_decode(id, fast(NAN, saturate))));
-  cr_assert(isnan((double)emu_decode(id, fast(emu_f32(0xff800001), saturate))), "a signalling NaN with a tiny payload");
+  cr_assert(isnan((double)emu_decode(id, fast(emu_f32(0xff800001), saturate))),
+            "a signalling NaN with a tiny payload");
 }
 
-static uint32_t fast_f16(float v, bool saturate) { return (void)saturate, emu_f16_from_f32(v); }
-static uint32_t fast_bf16(float v, bool saturate) { return (void)saturate, emu_bf16_from_f32(v); }
-static uint32_t fast_fp8(float v, bool saturate) { return emu_fp8_from_f32(v, saturate); }
-static uint32_t fast_bf8(float v, bool saturate) { return emu_bf8_from_f32(v, saturate); }
-static uint32_t fast_fp8_fnuz(float v, bool saturate) { return emu_fp8_fnuz_from_f32(v, saturate); }
-static uint32_t fast_bf8_fnuz(float v, bool saturate) { return emu_bf8_fnuz_from_f32(v, saturate); }
+static uint32_t fast_f16(float v, bool saturate) {
+  return (void)saturate, emu_f16_from_f32(v);
+}
+static uint32_t fast_bf16(float v, bool saturate) {
+  return (void)saturate, emu_bf16_from_f32(v);
+}
+static uint32_t fast_fp8(float v, bool saturate) {
+  return emu_fp8_from_f32(v, saturate);
+}
+static uint32_t fast_bf8(float v, bool saturate) {
+  return emu_bf8_from_f32(v, saturate);
+}
+static uint32_t fast_fp8_fnuz(float v, bool saturate) {
+  return emu_fp8_fnuz_from_f32(v, saturate);
+}
+static uint32_t fast_bf8_fnuz(float v, bool saturate) {
+  return emu_bf8_fnuz_from_f32(v, saturate);
+}
 
 Test(emu_formats, fast_encoders_round_as_the_definition) {
   check_fast(EMU_FORMAT_F16, false, fast_f16);
@@ -226,22 +264,26 @@ Test(emu_formats, stochastic_rounding_has_the_right_odds) {
     unsigned lower;
     double odds;
   } cases[] = {
-      {EMU_FORMAT_FP8, 1.03125f, 0x38, 0.25},   {EMU_FORMAT_FP8, -1.09375f, 0xb8, 0.75},
-      {EMU_FORMAT_BF8, 1.0f, 0x3c, 0},          {EMU_FORMAT_BF8, 1.125f, 0x3c, 0.5},
-      {EMU_FORMAT_FP8_FNUZ, 2.0f, 0x48, 0},     {EMU_FORMAT_FP8_FNUZ, 2.125f, 0x48, 0.5},
-      {EMU_FORMAT_BF16, 1.001953125f, 0x3f80, 0.25}, {EMU_FORMAT_FP8, 0x1.8p-10f, 0x00, 0.75}, /* in the denormals: step 2^-9 */
+      {EMU_FORMAT_FP8, 1.03125f, 0x38, 0.25},
+      {EMU_FORMAT_FP8, -1.09375f, 0xb8, 0.75},
+      {EMU_FORMAT_BF8, 1.0f, 0x3c, 0},
+      {EMU_FORMAT_BF8, 1.125f, 0x3c, 0.5},
+      {EMU_FORMAT_FP8_FNUZ, 2.0f, 0x48, 0},
+      {EMU_FORMAT_FP8_FNUZ, 2.125f, 0x48, 0.5},
+      {EMU_FORMAT_BF16, 1.001953125f, 0x3f80, 0.25},
+      {EMU_FORMAT_FP8, 0x1.8p-10f, 0x00, 0.75}, /* in the denormals: step 2^-9 */
   };
   enum { DRAWS = 4096 };
   for (size_t n = 0; n < sizeof cases / sizeof *cases; ++n) {
     unsigned up = 0;
     for (uint32_t draw = 0; draw < DRAWS; ++draw) {
       unsigned code = emu_encode_stochastic(cases[n].format, cases[n].value, draw << 20, false);
-      cr_assert(code == cases[n].lower || code == cases[n].lower + 1, "%s %g gave %#x", emu_formats[cases[n].format].name,
-                (double)cases[n].value, code);
+      cr_assert(code == cases[n].lower || code == cases[n].lower + 1, "%s %g gave %#x",
+                emu_formats[cases[n].format].name, (double)cases[n].value, code);
       up += code != cases[n].lower;
     }
-    cr_expect_float_eq((double)up / DRAWS, cases[n].odds, 1e-12, "%s %g went up %u times", emu_formats[cases[n].format].name,
-                       (double)cases[n].value, up);
+    cr_expect_float_eq((double)up / DRAWS, cases[n].odds, 1e-12, "%s %g went up %u times",
+                       emu_formats[cases[n].format].name, (double)cases[n].value, up);
   }
 }
 

@@ -1,5 +1,6 @@
-/* Every vector instruction against values worked out exactly in another language (emu/vectors.py), decoded from its real
- * encoding for every target that has it; and the rule that an instruction without such a row fails the suite. */
+/* Every vector instruction against values worked out exactly in another language (emu/vectors.py), decoded
+ * from its real encoding for every target that has it; and the rule that an instruction without such a row
+ * fails the suite. */
 #include "emu_bench.h"
 
 #include <criterion/criterion.h>
@@ -30,9 +31,11 @@ static char *read_file(const char *path) {
 }
 
 static char *trimmed(char *s) {
-  while (*s == ' ') ++s;
+  while (*s == ' ')
+    ++s;
   size_t length = strlen(s);
-  while (length && s[length - 1] == ' ') s[--length] = 0;
+  while (length && s[length - 1] == ' ')
+    s[--length] = 0;
   return s;
 }
 
@@ -61,29 +64,35 @@ static void load_rows(void) {
   }
 }
 
-/* ---- one row ----------------------------------------------------------------------------------------------------- */
+/* ---- one row ---- */
 
 static char complaints[8192];
 static size_t complaint_count;
 
-static void complain(const char *target, const emu_instruction *i, const char *what, int lane, uint32_t got, const char *want) {
+static void complain(const char *target, const emu_instruction *i, const char *what, int lane, uint32_t got,
+                     const char *want) {
   if (complaint_count++ >= MAX_COMPLAINTS) return;
   size_t used = strlen(complaints);
-  snprintf(complaints + used, sizeof complaints - used, "\n%s: %s: %s lane %d is %08x, not %s", target, i->text, what, lane,
-           got, want);
+  snprintf(complaints + used, sizeof complaints - used, "\n%s: %s: %s lane %d is %08x, not %s", target,
+           i->text, what, lane, got, want);
 }
 
 /* The lanes of "a,b,c" in turn; one value stands for all. */
 static const char *value_of_lane(const char *list, int lane, char out[32]) {
   const char *at = list;
-  for (int n = 0; n < lane && at[strcspn(at, ", ")] == ','; ++n) at += strcspn(at, ", ") + 1;
+  for (int n = 0; n < lane && at[strcspn(at, ", ")] == ','; ++n)
+    at += strcspn(at, ", ") + 1;
   size_t length = strcspn(at, ", ");
   snprintf(out, 32, "%.*s", (int)length, at);
   return out;
 }
 
-static bool is_nan16(uint32_t v) { return (v & 0x7fff) > 0x7c00; }
-static bool is_nanb16(uint32_t v) { return (v & 0x7fff) > 0x7f80; }
+static bool is_nan16(uint32_t v) {
+  return (v & 0x7fff) > 0x7c00;
+}
+static bool is_nanb16(uint32_t v) {
+  return (v & 0x7fff) > 0x7f80;
+}
 
 static bool half_matches(const char *want, uint32_t got, bool bf16) {
   if (strncmp(want, "nan", 3) == 0) return bf16 ? is_nanb16(got) : is_nan16(got);
@@ -150,7 +159,8 @@ typedef struct snapshot {
 static snapshot before, checked;
 
 /* Results match, and nothing that is not named changed. `checked` marks what a result named. */
-static void check_results(const char *target, const emu_wave *w, const emu_instruction *i, const char *results) {
+static void check_results(const char *target, const emu_wave *w, const emu_instruction *i,
+                          const char *results) {
   memset(&checked, 0, sizeof checked);
   for (const char *at = results; *at;) {
     const char *equals = strchr(at, '=');
@@ -162,7 +172,8 @@ static void check_results(const char *target, const emu_wave *w, const emu_instr
       for (int lane = 0; lane < ROW_LANES; ++lane) {
         value_of_lane(equals + 1, lane, value);
         bool is_low = row % 2 == 0; /* of a pair */
-        if (!matches(value, w->v[row][lane], w->v[is_low ? row + 1 : row][lane])) complain(target, i, name, lane, w->v[row][lane], value);
+        if (!matches(value, w->v[row][lane], w->v[is_low ? row + 1 : row][lane]))
+          complain(target, i, name, lane, w->v[row][lane], value);
         checked.v[row][lane] = 1;
       }
     } else {
@@ -235,7 +246,8 @@ static size_t run_target(const char *target_name) {
     memcpy(before.v, b.v, sizeof before.v);
     memcpy(before.s, b.wave.s, sizeof before.s);
     run_instruction(&b.wave, i);
-    if (b.wave.faulted) complain(target_name, i, b.messages.count ? b.messages.items[0].message : "fault", 0, 0, "a result");
+    if (b.wave.faulted)
+      complain(target_name, i, b.messages.count ? b.messages.items[0].message : "fault", 0, 0, "a result");
     b.launch.faulted = false;
     check_results(target_name, &b.wave, i, rows[n].results);
     ++run;
@@ -252,12 +264,21 @@ static void expect_target(const char *name, size_t at_least) {
   free(file);
 }
 
-Test(emu_vector, every_row_holds_on_gfx942) { expect_target("gfx942", 500); }
-Test(emu_vector, every_row_holds_on_gfx950) { expect_target("gfx950", 500); }
-Test(emu_vector, every_row_holds_on_gfx1201) { expect_target("gfx1201", 500); }
-Test(emu_vector, every_row_holds_on_gfx1250) { expect_target("gfx1250", 500); }
+Test(emu_vector, every_row_holds_on_gfx942) {
+  expect_target("gfx942", 500);
+}
+Test(emu_vector, every_row_holds_on_gfx950) {
+  expect_target("gfx950", 500);
+}
+Test(emu_vector, every_row_holds_on_gfx1201) {
+  expect_target("gfx1201", 500);
+}
+Test(emu_vector, every_row_holds_on_gfx1250) {
+  expect_target("gfx1250", 500);
+}
 
-/* ---- coverage --------------------------------------------------------------------------------------------------------- */
+/* ---- coverage ----
+ */
 
 static bool has_row(const char *name) {
   for (size_t n = 0; n < row_count; ++n)
@@ -266,9 +287,10 @@ static bool has_row(const char *name) {
 }
 
 Test(emu_vector, an_instruction_without_a_row_fails) {
-  static const emu_row *const tables[] = {emu_vector_float_rows,   emu_vector_half_rows,    emu_vector_integer_rows,
-                                          emu_vector_packed_rows,  emu_vector_convert_rows, emu_vector_compare_rows,
-                                          emu_vector_wide_rows,    emu_vector_scale_rows};
+  static const emu_row *const tables[] = {
+      emu_vector_float_rows,   emu_vector_half_rows,    emu_vector_integer_rows, emu_vector_packed_rows,
+      emu_vector_convert_rows, emu_vector_compare_rows, emu_vector_wide_rows,    emu_vector_scale_rows,
+      emu_vector_double_rows,  emu_vector_divide_rows,  emu_vector_bits_rows,    emu_vector_bytes_rows};
   load_rows();
   size_t tested = 0;
   for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t)

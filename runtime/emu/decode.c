@@ -23,9 +23,11 @@ static void initialise(void) {
 /* ---- Rows ---- */
 
 static const emu_row *const tables[] = {
-    emu_scalar_rows,         emu_tensor_rows,         emu_control_rows,        emu_lane_rows,
-    emu_vector_float_rows,   emu_vector_half_rows,    emu_vector_integer_rows, emu_vector_packed_rows,
-    emu_vector_convert_rows, emu_vector_compare_rows, emu_vector_wide_rows, emu_vector_scale_rows,    emu_matrix_rows,
+    emu_scalar_rows,       emu_tensor_rows,         emu_control_rows,       emu_lane_rows,
+    emu_vector_float_rows, emu_vector_double_rows,  emu_vector_divide_rows, emu_vector_half_rows,
+    emu_vector_bits_rows,  emu_vector_integer_rows, emu_vector_packed_rows, emu_vector_convert_rows,
+    emu_vector_bytes_rows, emu_vector_compare_rows, emu_vector_wide_rows,   emu_vector_scale_rows,
+    emu_matrix_rows,
 };
 
 const emu_row *emu_find_row(const char *name, size_t length) {
@@ -540,20 +542,28 @@ static void add_implicit_operands(const emu_target *target, emu_instruction *i) 
   if (strncmp(name, "v_cndmask", 9) == 0 && i->operand_count == 3) append_scalar(i, 3, EMU_S_VCC, masks);
 }
 
-/* Which field of s_set_vgpr_msb extends each operand. For memory: address src0, data src1 (and src2),
- * destination dst. */
-static void assign_banks(emu_instruction *i) {
-  bool memory = i->access != NULL;
-  for (int n = 0; n < i->operand_count; ++n) {
-    int destinations = i->source0;
-    uint8_t bank = n < destinations ? 3 : (uint8_t)(n - destinations > 2 ? 2 : n - destinations);
-    if (memory) {
-      bool returns = i->access->kind == EMU_LOAD || i->access->kind == EMU_LOAD_TRANSPOSED;
-      if (i->access->kind == EMU_ATOMIC) returns = n == 0 && i->source0 == 1;
-      bank = n == 0 && returns && i->source0 == 1 ? 3 : (uint8_t)(n - i->source0 > 2 ? 2 : n - i->source0);
-    }
-    i->operand[n].bank = bank;
+/* Which field of s_set_vgpr_msb extends each operand (LLVM's VGPR lowering tables): by position for
+ * arithmetic, so that the constant of v_fmamk takes a place; address src0, data src1 and src2, result dst for
+ * memory. */
+static uint8_t bank_of(const emu_instruction *i, int n) {
+  enum { SOURCE0, SOURCE1, SOURCE2, DESTINATION };
+  int source = n - i->source0;
+  if (i->access) {
+    emu_access_kind kind = i->access->kind;
+    if (i->space == EMU_BUFFER) return n == 0 && !i->lds ? DESTINATION : SOURCE0;
+    if (kind == EMU_ASYNC_TO_LDS) return n == 0 ? DESTINATION : SOURCE0;
+    return source < 0 ? DESTINATION : source > 2 ? SOURCE2 : (uint8_t)source;
   }
+  if (i->row->destinations == 2 && n == 1 && i->operand[1].kind == EMU_VECTOR) return SOURCE0; /* swaps */
+  if (source < 0) return DESTINATION;
+  /* Scales come with an encoding of their own in front: its src0 and src1. */
+  if (source > 2 && (i->row->flags & EMU_MATRIX)) return source == 3 ? SOURCE0 : SOURCE1;
+  return source > 2 ? SOURCE2 : (uint8_t)source;
+}
+
+static void assign_banks(emu_instruction *i) {
+  for (int n = 0; n < i->operand_count; ++n)
+    i->operand[n].bank = bank_of(i, n);
 }
 
 static uint8_t all_ones_unless_mix(const char *name) {
@@ -653,9 +663,21 @@ static const char *keep_text(emu_module *m, const char *line) {
   return kept;
 }
 
+/* LLVM may add the full number of a register that s_set_vgpr_msb extends: comments, one blank and all, are
+ * cut out. */
+static void strip_comments(char *line) {
+  for (char *start; (start = strstr(line, "/*")) != NULL;) {
+    char *end = strstr(start, "*/");
+    if (!end) break;
+    if (start > line && start[-1] == ' ') --start;
+    memmove(start, end + 2, strlen(end + 2) + 1);
+  }
+}
+
 static void decode_line(emu_module *m, const char *line, uint64_t address, uint32_t word, uint32_t size) {
   char buffer[LINE_BYTES], problem[160] = "";
   snprintf(buffer, sizeof buffer, "%s", line);
+  strip_comments(buffer);
   char *second = strstr(buffer, " :: ");
   if (second) {
     *second = 0;

@@ -310,13 +310,17 @@ void emu_fault(emu_wave *w, const emu_instruction *i, int lane, const char *form
 /* The tables, each ended by a row whose name is NULL. Owners: this half … */
 extern const emu_row emu_scalar_rows[], emu_control_rows[], emu_lane_rows[], emu_tensor_rows[];
 /* … and the mathematics. vector_*.c each end with their own table. */
-extern const emu_row emu_vector_float_rows[];   /* vector_float.c: f32, f64, transcendental, div_scale/fmas/fixup */
+extern const emu_row emu_vector_float_rows[];   /* vector_float.c: f32, transcendental */
+extern const emu_row emu_vector_double_rows[];  /* vector_double.c: f64 */
+extern const emu_row emu_vector_divide_rows[];  /* vector_divide.c: div_scale, div_fmas, div_fixup */
 extern const emu_row emu_vector_half_rows[];    /* vector_half.c: f16, bf16 */
-extern const emu_row emu_vector_integer_rows[]; /* vector_integer.c: moves, shifts, adds, bit fields, perm, cndmask */
+extern const emu_row emu_vector_bits_rows[];    /* vector_bits.c: moves, shifts, bit fields, perm, cndmask */
+extern const emu_row emu_vector_integer_rows[]; /* vector_integer.c: 32 and 16 bits, carries, sums of differences */
 extern const emu_row emu_vector_packed_rows[];  /* vector_packed.c: v_pk_*, dot */
 extern const emu_row emu_vector_wide_rows[];    /* vector_wide.c: 64-bit integers */
 extern const emu_row emu_vector_scale_rows[];   /* vector_scale.c: conversions with a block scale */
-extern const emu_row emu_vector_convert_rows[]; /* vector_convert.c: v_cvt_* */
+extern const emu_row emu_vector_convert_rows[]; /* vector_convert.c: v_cvt_* of 16 bits and more */
+extern const emu_row emu_vector_bytes_rows[];   /* vector_bytes.c: v_cvt_* of 8-bit floats */
 extern const emu_row emu_vector_compare_rows[]; /* vector_compare.c: v_cmp_*, v_cmpx_*, v_cmp_class */
 extern const emu_row emu_matrix_rows[];         /* matrix.c: v_mfma_*, v_smfmac_*, v_wmma_*, v_swmmac_* (v_accvgpr_* are moves) */
 

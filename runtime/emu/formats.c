@@ -8,15 +8,20 @@ const emu_format emu_formats[EMU_FORMAT_COUNT] = {
 #undef X
 };
 
-static uint32_t sign_bit(const emu_format *format) { return 1u << (format->bits - 1); }
+static uint32_t sign_bit(const emu_format *format) {
+  return 1u << (format->bits - 1);
+}
 
 /* The code of the largest finite magnitude. */
 static uint32_t largest_code(const emu_format *format) {
   uint32_t magnitude_mask = sign_bit(format) - 1;
   switch (format->special) {
-  case EMU_SPECIAL_IEEE: return magnitude_mask - (1u << format->mantissa_bits);
-  case EMU_SPECIAL_FN: return magnitude_mask - 1;
-  default: return magnitude_mask;
+  case EMU_SPECIAL_IEEE:
+    return magnitude_mask - (1u << format->mantissa_bits);
+  case EMU_SPECIAL_FN:
+    return magnitude_mask - 1;
+  default:
+    return magnitude_mask;
   }
 }
 
@@ -25,12 +30,16 @@ static uint32_t nan_code(const emu_format *format, uint32_t sign) {
   case EMU_SPECIAL_IEEE: {
     uint32_t infinity = largest_code(format) + 1;
     /* f16 and bf16 keep a quiet NaN with an empty payload; OCP e5m2 has all its mantissa bits set. */
-    uint32_t payload = format->bits == 8 ? (1u << format->mantissa_bits) - 1 : 1u << (format->mantissa_bits - 1);
+    uint32_t payload =
+        format->bits == 8 ? (1u << format->mantissa_bits) - 1 : 1u << (format->mantissa_bits - 1);
     return infinity | payload | sign;
   }
-  case EMU_SPECIAL_FN: return (sign_bit(format) - 1) | sign;
-  case EMU_SPECIAL_FNUZ: return sign_bit(format);
-  default: return largest_code(format) | sign;
+  case EMU_SPECIAL_FN:
+    return (sign_bit(format) - 1) | sign;
+  case EMU_SPECIAL_FNUZ:
+    return sign_bit(format);
+  default:
+    return largest_code(format) | sign;
   }
 }
 
@@ -62,14 +71,19 @@ float emu_decode(emu_format_id id, uint32_t code) {
 /* Rounds a non-negative magnitude to whole multiples of the step; `fraction` in [0, 1). */
 static bool rounds_up(emu_round round, bool negative, bool odd, double fraction) {
   switch (round) {
-  case EMU_ROUND_NEAREST_EVEN: return fraction > 0.5 || (fraction == 0.5 && odd);
-  case EMU_ROUND_UP: return fraction > 0 && !negative;
-  case EMU_ROUND_DOWN: return fraction > 0 && negative;
-  default: return false;
+  case EMU_ROUND_NEAREST_EVEN:
+    return fraction > 0.5 || (fraction == 0.5 && odd);
+  case EMU_ROUND_UP:
+    return fraction > 0 && !negative;
+  case EMU_ROUND_DOWN:
+    return fraction > 0 && negative;
+  default:
+    return false;
   }
 }
 
-/* The exponent of the leading bit, at least that of the smallest normal number: it fixes the rounding step. */
+/* The exponent of the leading bit, at least that of the smallest normal number: it fixes the rounding step.
+ */
 static int step_exponent(const emu_format *format, double magnitude) {
   int lowest = 1 - format->bias;
   int exponent;
@@ -90,7 +104,8 @@ uint32_t emu_encode(emu_format_id id, double value, emu_round round, bool satura
   double steps = ldexp(magnitude, format->mantissa_bits - exponent);
   double below = floor(steps);
   /* Directed rounding towards zero never leaves the finite range. */
-  bool inward = round == EMU_ROUND_ZERO || (round == EMU_ROUND_UP && negative) || (round == EMU_ROUND_DOWN && !negative);
+  bool inward = round == EMU_ROUND_ZERO || (round == EMU_ROUND_UP && negative) ||
+                (round == EMU_ROUND_DOWN && !negative);
   if (exponent + format->bias >= 1 << format->exponent_bits)
     return overflow_code(format, sign, saturate || inward);
   uint32_t count = (uint32_t)below;
@@ -104,7 +119,8 @@ uint32_t emu_encode(emu_format_id id, double value, emu_round round, bool satura
 
 uint32_t emu_encode_stochastic(emu_format_id id, float value, uint32_t random, bool saturate) {
   const emu_format *format = &emu_formats[id];
-  if (isnan(value) || isinf(value) || value == 0) return emu_encode(id, (double)value, EMU_ROUND_ZERO, saturate);
+  if (isnan(value) || isinf(value) || value == 0)
+    return emu_encode(id, (double)value, EMU_ROUND_ZERO, saturate);
   /* Whole random bits below one step of the destination: value + step * random / 2^n, then truncate. */
   int dropped = 23 - format->mantissa_bits;
   int exponent = step_exponent(format, fabs((double)value));

@@ -1,8 +1,9 @@
 /* The number formats of the emulated devices, as the AMD ISA documents define them.
  *
- * Everything here is written from the format's definition (sign, exponent, mantissa, bias, what the top codes mean)
- * and shares no code with generator/dtype.c on purpose: an emulator that shared the generator's conversions would
- * agree with its mistakes. Decoding is exact; every format below fits into f32, and into f64.
+ * Everything here is written from the format's definition (sign, exponent, mantissa, bias, what the top codes
+ * mean) and shares no code with generator/dtype.c on purpose: an emulator that shared the generator's
+ * conversions would agree with its mistakes. Decoding is exact; every format below fits into f32, and into
+ * f64.
  *
  * The small inline functions are branch-free so that a loop over lanes vectorises. */
 #ifndef HEDDLE_EMU_FORMATS_H
@@ -24,21 +25,21 @@ typedef enum emu_special {
 
 /* name, total bits, exponent bits, mantissa bits, exponent bias, special codes */
 #define EMU_FORMAT_LIST(X)                                                                                   \
-  X(EMU_FORMAT_F16, "f16", 16, 5, 10, 15, EMU_SPECIAL_IEEE)                                                         \
-  X(EMU_FORMAT_BF16, "bf16", 16, 8, 7, 127, EMU_SPECIAL_IEEE)                                                       \
-  X(EMU_FORMAT_FP8, "fp8", 8, 4, 3, 7, EMU_SPECIAL_FN)            /* OCP e4m3fn: gfx950, gfx12 */                   \
-  X(EMU_FORMAT_BF8, "bf8", 8, 5, 2, 15, EMU_SPECIAL_IEEE)         /* OCP e5m2: gfx950, gfx12 */                     \
-  X(EMU_FORMAT_FP8_FNUZ, "fp8_fnuz", 8, 4, 3, 8, EMU_SPECIAL_FNUZ)  /* e4m3fnuz: gfx942 */                          \
-  X(EMU_FORMAT_BF8_FNUZ, "bf8_fnuz", 8, 5, 2, 16, EMU_SPECIAL_FNUZ) /* e5m2fnuz: gfx942 */                          \
-  X(EMU_FORMAT_FP6, "fp6", 6, 2, 3, 1, EMU_SPECIAL_NONE)          /* OCP e2m3 */                                    \
-  X(EMU_FORMAT_BF6, "bf6", 6, 3, 2, 3, EMU_SPECIAL_NONE)          /* OCP e3m2 */                                    \
-  X(EMU_FORMAT_FP4, "fp4", 4, 2, 1, 1, EMU_SPECIAL_NONE)          /* OCP e2m1 */
+  X(EMU_FORMAT_F16, "f16", 16, 5, 10, 15, EMU_SPECIAL_IEEE)                                                  \
+  X(EMU_FORMAT_BF16, "bf16", 16, 8, 7, 127, EMU_SPECIAL_IEEE)                                                \
+  X(EMU_FORMAT_FP8, "fp8", 8, 4, 3, 7, EMU_SPECIAL_FN)              /* OCP e4m3fn: gfx950, gfx12 */          \
+  X(EMU_FORMAT_BF8, "bf8", 8, 5, 2, 15, EMU_SPECIAL_IEEE)           /* OCP e5m2: gfx950, gfx12 */            \
+  X(EMU_FORMAT_FP8_FNUZ, "fp8_fnuz", 8, 4, 3, 8, EMU_SPECIAL_FNUZ)  /* e4m3fnuz: gfx942 */                   \
+  X(EMU_FORMAT_BF8_FNUZ, "bf8_fnuz", 8, 5, 2, 16, EMU_SPECIAL_FNUZ) /* e5m2fnuz: gfx942 */                   \
+  X(EMU_FORMAT_FP6, "fp6", 6, 2, 3, 1, EMU_SPECIAL_NONE)            /* OCP e2m3 */                           \
+  X(EMU_FORMAT_BF6, "bf6", 6, 3, 2, 3, EMU_SPECIAL_NONE)            /* OCP e3m2 */                           \
+  X(EMU_FORMAT_FP4, "fp4", 4, 2, 1, 1, EMU_SPECIAL_NONE)            /* OCP e2m1 */
 
 typedef enum emu_format_id {
 #define X(id, name, bits, exponent, mantissa, bias, special) id,
   EMU_FORMAT_LIST(X)
 #undef X
-  EMU_FORMAT_COUNT
+      EMU_FORMAT_COUNT
 } emu_format_id;
 
 typedef struct emu_format {
@@ -60,15 +61,17 @@ typedef enum emu_round {
 /* The value of `code` (low `bits` bits count). NaN codes give a quiet NaN. */
 float emu_decode(emu_format_id format, uint32_t code);
 
-/* The code of `value` in `format`. A magnitude that rounds beyond the largest finite value becomes, with `saturate`
- * (MODE.FP16_OVFL, or a clamp), the largest finite code; otherwise what the format has: infinity, else NaN, else the
- * largest finite code. Infinity itself: infinity or NaN without `saturate`; with it, the largest finite code in the
- * 8-bit formats and infinity in the 16-bit ones (the mode bit keeps true f16 infinities). */
+/* The code of `value` in `format`. A magnitude that rounds beyond the largest finite value becomes, with
+ * `saturate` (MODE.FP16_OVFL, or a clamp), the largest finite code; otherwise what the format has: infinity,
+ * else NaN, else the largest finite code. Infinity itself: infinity or NaN without `saturate`; with it, the
+ * largest finite code in the 8-bit formats and infinity in the 16-bit ones (the mode bit keeps true f16
+ * infinities). */
 uint32_t emu_encode(emu_format_id format, double value, emu_round round, bool saturate);
 
-/* Stochastic rounding: `random` is a 32-bit number. Its top (23 - mantissa) bits are added below the kept mantissa of
- * the f32 source and the sum is truncated, so a value lands on its upper neighbour with the probability of its
- * distance from the lower one. Results below the format's normal range use the wider step of its denormals. */
+/* Stochastic rounding: `random` is a 32-bit number. Its top (23 - mantissa) bits are added below the kept
+ * mantissa of the f32 source and the sum is truncated, so a value lands on its upper neighbour with the
+ * probability of its distance from the lower one. Results below the format's normal range use the wider step
+ * of its denormals. */
 uint32_t emu_encode_stochastic(emu_format_id format, float value, uint32_t random, bool saturate);
 
 /* Bit casts. */
@@ -96,9 +99,12 @@ static inline uint64_t emu_bits64(double value) {
   return bits;
 }
 
-/* Branch-free decoders for the formats that matrix instructions read. The magnitude bits are put where f32 has them
- * and one exact multiplication by a power of two corrects the bias, which also normalises denormals. */
-EMU_INLINE float emu_f32_from_bf16(uint32_t code) { return emu_f32((code & 0xffff) << 16); }
+/* Branch-free decoders for the formats that matrix instructions read. The magnitude bits are put where f32
+ * has them and one exact multiplication by a power of two corrects the bias, which also normalises denormals.
+ */
+EMU_INLINE float emu_f32_from_bf16(uint32_t code) {
+  return emu_f32((code & 0xffff) << 16);
+}
 
 EMU_INLINE float emu_f32_from_f16(uint32_t code) {
   uint32_t magnitude = emu_bits32(emu_f32((code & 0x7fff) << 13) * 0x1p+112f);
@@ -113,7 +119,9 @@ EMU_INLINE float emu_f32_from_fp8(uint32_t code) {
   return emu_f32(((magnitude & ~is_nan) | (0x7fc00000u & is_nan)) | ((code & 0x80) << 24));
 }
 
-EMU_INLINE float emu_f32_from_bf8(uint32_t code) { return emu_f32_from_f16((code & 0xff) << 8); }
+EMU_INLINE float emu_f32_from_bf8(uint32_t code) {
+  return emu_f32_from_f16((code & 0xff) << 8);
+}
 
 EMU_INLINE float emu_f32_from_fp8_fnuz(uint32_t code) {
   uint32_t magnitude = emu_bits32(emu_f32((code & 0x7f) << 20) * 0x1p+119f);
@@ -151,13 +159,14 @@ EMU_INLINE uint32_t emu_f16_from_f32(float value) {
   return code | ((bits >> 16) & 0x8000);
 }
 
-/* Round to nearest even to an 8-bit float with `mantissa` bits and `bias`; `top` is the largest finite code, `overflow` what is beyond
- * it, `nan` a NaN's magnitude; `fnuz`: no negative zero, and NaN has no sign. */
-EMU_INLINE uint32_t emu_byte_from_f32(float value, int mantissa, int bias, uint32_t top, uint32_t overflow, uint32_t nan,
-                                      bool fnuz) {
+/* Round to nearest even to an 8-bit float with `mantissa` bits and `bias`; `top` is the largest finite code,
+ * `overflow` what is beyond it, `nan` a NaN's magnitude; `fnuz`: no negative zero, and NaN has no sign. */
+EMU_INLINE uint32_t emu_byte_from_f32(float value, int mantissa, int bias, uint32_t top, uint32_t overflow,
+                                      uint32_t nan, bool fnuz) {
   int drop = 23 - mantissa;
   uint32_t bits = emu_bits32(value), magnitude = bits & 0x7fffffff, sign = bits >> 24 & 0x80;
-  /* A sum whose last bit is one denormal step of the format rounds there; the exponent field then holds nothing but that sum's. */
+  /* A sum whose last bit is one denormal step of the format rounds there; the exponent field then holds
+   * nothing but that sum's. */
   float step_holder = emu_f32((uint32_t)(127 + 23 + 1 - bias - mantissa) << 23);
   uint32_t small = emu_bits32(emu_f32(magnitude) + step_holder) - emu_bits32(step_holder);
   uint32_t rebased = magnitude - ((uint32_t)(127 - bias) << 23);

@@ -2,8 +2,9 @@
 #ifndef HEDDLE_EMU_HOT_H
 #define HEDDLE_EMU_HOT_H
 
-/* EMU_HOT: compiled twice, for any x86-64 and for one with AVX2 and FMA, and chosen when the library is loaded. The
- * resolver runs before a sanitizer's shadow memory exists, so sanitizer builds keep the plain version. */
+/* EMU_HOT: compiled twice, for any x86-64 and for one with AVX2 and FMA, and chosen when the library is
+ * loaded. The resolver runs before a sanitizer's shadow memory exists, so sanitizer builds keep the plain
+ * version. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) &&             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define EMU_HOT __attribute__((target_clones("arch=x86-64-v3", "default")))

@@ -1,9 +1,9 @@
 /* Matrix instructions: one executor for every row of matrix_table.h.
  *
- * Accuracy: products are exact (they fit into f32; f64 for f64); sums are f32 in the order of k, each addition rounded to
- * nearest, starting from C. The hardware's adder trees keep other intermediate widths, so the last bits may differ
- * there. Block-scaled instructions sum 32 (16) elements of k unscaled, then scale and add that partial sum. EXEC is
- * ignored, as on the hardware; denormals are kept. */
+ * Accuracy: products are exact (they fit into f32; f64 for f64); sums are f32 in the order of k, each
+ * addition rounded to nearest, starting from C. The hardware's adder trees keep other intermediate widths, so
+ * the last bits may differ there. Block-scaled instructions sum 32 (16) elements of k unscaled, then scale
+ * and add that partial sum. EXEC is ignored, as on the hardware; denormals are kept. */
 #include "emu.h"
 #include "formats.h"
 #include "hot.h"
@@ -37,10 +37,10 @@ typedef enum number {
 } number;
 
 static const uint8_t number_bits[NUMBER_COUNT] = {
-    [NUMBER_F32] = 32, [NUMBER_XF32] = 32,    [NUMBER_F64] = 64,      [NUMBER_F16] = 16, [NUMBER_BF16] = 16,
-    [NUMBER_FP8] = 8,  [NUMBER_BF8] = 8,      [NUMBER_FP8_FNUZ] = 8,  [NUMBER_BF8_FNUZ] = 8,
-    [NUMBER_FP6] = 6,  [NUMBER_BF6] = 6,      [NUMBER_FP4] = 4,       [NUMBER_I8] = 8,   [NUMBER_U8] = 8,
-    [NUMBER_I4] = 4,   [NUMBER_U4] = 4,       [NUMBER_I32] = 32,
+    [NUMBER_F32] = 32, [NUMBER_XF32] = 32, [NUMBER_F64] = 64,     [NUMBER_F16] = 16,     [NUMBER_BF16] = 16,
+    [NUMBER_FP8] = 8,  [NUMBER_BF8] = 8,   [NUMBER_FP8_FNUZ] = 8, [NUMBER_BF8_FNUZ] = 8, [NUMBER_FP6] = 6,
+    [NUMBER_BF6] = 6,  [NUMBER_FP4] = 4,   [NUMBER_I8] = 8,       [NUMBER_U8] = 8,       [NUMBER_I4] = 4,
+    [NUMBER_U4] = 4,   [NUMBER_I32] = 32,
 };
 
 /* Values of the format fields cbsz, blgp, matrix_a_fmt and matrix_b_fmt. */
@@ -74,18 +74,22 @@ typedef union matrix_values {
 
 typedef uint32_t registers[EMU_LANES]; /* [lane] */
 
-/* ---- operands --------------------------------------------------------------------------------------------- */
+/* ---- operands ----
+ */
 
 /* The raw bits of slot `slot` in lanes [first, first + count): out[lane]. */
-EMU_INLINE void slot_bits(const registers *source, int bits, int slot, int first, int count, uint32_t *restrict out) {
+EMU_INLINE void slot_bits(const registers *source, int bits, int slot, int first, int count,
+                          uint32_t *restrict out) {
   int offset = slot * bits, word = offset / 32, shift = offset % 32;
   uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
   const uint32_t *low = &source[word][first];
   if (shift + bits <= 32) {
-    for (int lane = 0; lane < count; ++lane) out[lane] = low[lane] >> shift & mask;
+    for (int lane = 0; lane < count; ++lane)
+      out[lane] = low[lane] >> shift & mask;
   } else {
     const uint32_t *high = &source[word + 1][first];
-    for (int lane = 0; lane < count; ++lane) out[lane] = (low[lane] >> shift | high[lane] << (32 - shift)) & mask;
+    for (int lane = 0; lane < count; ++lane)
+      out[lane] = (low[lane] >> shift | high[lane] << (32 - shift)) & mask;
   }
 }
 
@@ -98,33 +102,48 @@ EMU_INLINE void slot_bits(const registers *source, int bits, int slot, int first
 
 EMU_INLINE void decode_floats(number type, const uint32_t *restrict raw, int count, float *restrict out) {
   switch (type) {
-  case NUMBER_F32: DECODE_ROW(emu_f32(code));
-  case NUMBER_XF32: DECODE_ROW(emu_f32(code & ~0x1fffu));
-  case NUMBER_F16: DECODE_ROW(emu_f32_from_f16(code));
-  case NUMBER_BF16: DECODE_ROW(emu_f32_from_bf16(code));
-  case NUMBER_FP8: DECODE_ROW(emu_f32_from_fp8(code));
-  case NUMBER_BF8: DECODE_ROW(emu_f32_from_bf8(code));
-  case NUMBER_FP8_FNUZ: DECODE_ROW(emu_f32_from_fp8_fnuz(code));
-  case NUMBER_BF8_FNUZ: DECODE_ROW(emu_f32_from_bf8_fnuz(code));
-  case NUMBER_FP6: DECODE_ROW(emu_decode(EMU_FORMAT_FP6, code));
-  case NUMBER_BF6: DECODE_ROW(emu_decode(EMU_FORMAT_BF6, code));
-  case NUMBER_FP4: DECODE_ROW(emu_decode(EMU_FORMAT_FP4, code));
-  default: break;
+  case NUMBER_F32:
+    DECODE_ROW(emu_f32(code));
+  case NUMBER_XF32:
+    DECODE_ROW(emu_f32(code & ~0x1fffu));
+  case NUMBER_F16:
+    DECODE_ROW(emu_f32_from_f16(code));
+  case NUMBER_BF16:
+    DECODE_ROW(emu_f32_from_bf16(code));
+  case NUMBER_FP8:
+    DECODE_ROW(emu_f32_from_fp8(code));
+  case NUMBER_BF8:
+    DECODE_ROW(emu_f32_from_bf8(code));
+  case NUMBER_FP8_FNUZ:
+    DECODE_ROW(emu_f32_from_fp8_fnuz(code));
+  case NUMBER_BF8_FNUZ:
+    DECODE_ROW(emu_f32_from_bf8_fnuz(code));
+  case NUMBER_FP6:
+    DECODE_ROW(emu_decode(EMU_FORMAT_FP6, code));
+  case NUMBER_BF6:
+    DECODE_ROW(emu_decode(EMU_FORMAT_BF6, code));
+  case NUMBER_FP4:
+    DECODE_ROW(emu_decode(EMU_FORMAT_FP4, code));
+  default:
+    break;
   }
 }
 
 EMU_INLINE void decode_integers(number type, const uint32_t *restrict raw, int count, int32_t *restrict out) {
   switch (type) {
-  case NUMBER_I8: DECODE_ROW((int32_t)(code << 24) >> 24);
-  case NUMBER_I4: DECODE_ROW((int32_t)(code << 28) >> 28);
-  default: DECODE_ROW((int32_t)code);
+  case NUMBER_I8:
+    DECODE_ROW((int32_t)(code << 24) >> 24);
+  case NUMBER_I4:
+    DECODE_ROW((int32_t)(code << 28) >> 28);
+  default:
+    DECODE_ROW((int32_t)code);
   }
 }
 
-/* Reads A or B into [block][k][row]. `broadcast` (cbsz) and `pick` (abid): groups of 2^broadcast blocks all read the
- * group's block number `pick`. */
-EMU_HOT static void load_operand(const registers *source, number type, const matrix_op *op, int rows, int chunk,
-                                 int wave, int broadcast, int pick, matrix_values *out) {
+/* Reads A or B into [block][k][row]. `broadcast` (cbsz) and `pick` (abid): groups of 2^broadcast blocks all
+ * read the group's block number `pick`. */
+EMU_HOT static void load_operand(const registers *source, number type, const matrix_op *op, int rows,
+                                 int chunk, int wave, int broadcast, int pick, matrix_values *out) {
   int groups = wave / (rows * op->blocks), bits = number_bits[type], slots = op->k / groups;
   for (int block = 0; block < op->blocks; ++block) {
     int from = (block >> broadcast << broadcast) + pick;
@@ -136,7 +155,8 @@ EMU_HOT static void load_operand(const registers *source, number type, const mat
         uint32_t raw[32];
         if (type == NUMBER_F64) {
           for (int lane = 0; lane < rows; ++lane)
-            out->d[at + lane] = emu_double(source[2 * slot][first + lane], source[2 * slot + 1][first + lane]);
+            out->d[at + lane] =
+                emu_double(source[2 * slot][first + lane], source[2 * slot + 1][first + lane]);
           continue;
         }
         slot_bits(source, bits, slot, first, rows, raw);
@@ -149,14 +169,17 @@ EMU_HOT static void load_operand(const registers *source, number type, const mat
   }
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------- */
+/* ---- results ----
+ */
 
 /* Where one run of a C/D register lies: lanes [first, first + n) hold columns 0 … n-1 of `row` in `block`. */
 typedef struct segment {
   int block, row, first;
 } segment;
 
-static int result_slots(const matrix_op *op, int wave) { return op->m * op->n * op->blocks / wave; }
+static int result_slots(const matrix_op *op, int wave) {
+  return op->m * op->n * op->blocks / wave;
+}
 
 static segment result_segment(const matrix_op *op, int wave, int slot, int part) {
   int first = part * op->n, run = op->run;
@@ -170,8 +193,8 @@ static segment result_segment(const matrix_op *op, int wave, int slot, int part)
 }
 
 /* Reads C into [block][row][column]. `source` NULL: every element is `constant`. */
-EMU_HOT static void load_result(const registers *source, uint64_t constant, const matrix_op *op, number type, int wave,
-                                matrix_values *out) {
+EMU_HOT static void load_result(const registers *source, uint64_t constant, const matrix_op *op, number type,
+                                int wave, matrix_values *out) {
   int parts = wave / op->n, slots = result_slots(op, wave), n = op->n;
   for (int slot = 0; slot < slots; ++slot)
     for (int part = 0; part < parts; ++part) {
@@ -180,10 +203,12 @@ EMU_HOT static void load_result(const registers *source, uint64_t constant, cons
       uint32_t raw[32];
       if (type == NUMBER_F64) {
         for (int j = 0; j < n; ++j)
-          out->d[at + j] = source ? emu_double(source[2 * slot][s.first + j], source[2 * slot + 1][s.first + j])
-                                  : emu_f64(constant);
+          out->d[at + j] = source
+                               ? emu_double(source[2 * slot][s.first + j], source[2 * slot + 1][s.first + j])
+                               : emu_f64(constant);
       } else if (!source) {
-        for (int j = 0; j < n; ++j) raw[j] = (uint32_t)constant;
+        for (int j = 0; j < n; ++j)
+          raw[j] = (uint32_t)constant;
       } else {
         slot_bits(source, number_bits[type], slot, s.first, n, raw);
       }
@@ -221,17 +246,19 @@ EMU_HOT static void store_result(const matrix_values *value, const matrix_op *op
     }
 }
 
-/* ---- products --------------------------------------------------------------------------------------------- */
+/* ---- products ----
+ */
 
-/* d[m][n] += a[k][m] * b[k][n] over k in [k0, k1), as one outer product after another: the inner loop runs over columns that
- * lie side by side, and d stays in the first-level cache. */
+/* d[m][n] += a[k][m] * b[k][n] over k in [k0, k1), as one outer product after another: the inner loop runs
+ * over columns that lie side by side, and d stays in the first-level cache. */
 #define PRODUCT(name, element)                                                                               \
   EMU_INLINE void name(const element *restrict a, const element *restrict b, element *restrict d, int m,     \
                        int n, int k0, int k1) {                                                              \
     for (int k = k0; k < k1; ++k)                                                                            \
       for (int i = 0; i < m; ++i) {                                                                          \
         element left = a[k * m + i];                                                                         \
-        for (int j = 0; j < n; ++j) d[i * n + j] += left * b[k * n + j];                                     \
+        for (int j = 0; j < n; ++j)                                                                          \
+          d[i * n + j] += left * b[k * n + j];                                                               \
       }                                                                                                      \
   }
 
@@ -239,7 +266,8 @@ PRODUCT(product_f32, float)
 PRODUCT(product_f64, double)
 PRODUCT(product_u32, uint32_t)
 
-EMU_HOT static void multiply_floats(const matrix_op *op, const float *a, const float *b, float *d, int k0, int k1) {
+EMU_HOT static void multiply_floats(const matrix_op *op, const float *a, const float *b, float *d, int k0,
+                                    int k1) {
   for (int block = 0; block < op->blocks; ++block) {
     const float *left = a + block * op->k * op->m, *right = b + block * op->k * op->n;
     float *sum = d + block * op->m * op->n;
@@ -256,7 +284,8 @@ EMU_HOT static void multiply_doubles(const matrix_op *op, const double *a, const
 }
 
 /* Unsigned, so that a sum that wraps is defined: the low 32 bits are the same. */
-EMU_HOT static void multiply_integers(const matrix_op *op, const uint32_t *a, const uint32_t *b, uint32_t *d) {
+EMU_HOT static void multiply_integers(const matrix_op *op, const uint32_t *a, const uint32_t *b,
+                                      uint32_t *d) {
   for (int block = 0; block < op->blocks; ++block) {
     const uint32_t *left = a + block * op->k * op->m, *right = b + block * op->k * op->n;
     uint32_t *sum = d + block * op->m * op->n;
@@ -269,7 +298,8 @@ static void multiply_saturating(const matrix_op *op, const int32_t *a, const int
   for (int i = 0; i < op->m; ++i)
     for (int j = 0; j < op->n; ++j) {
       int64_t sum = d[i * op->n + j];
-      for (int k = 0; k < op->k; ++k) sum += (int64_t)a[k * op->m + i] * b[k * op->n + j];
+      for (int k = 0; k < op->k; ++k)
+        sum += (int64_t)a[k * op->m + i] * b[k * op->n + j];
       d[i * op->n + j] = (int32_t)(sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum);
     }
 }
@@ -291,18 +321,21 @@ static void multiply_scaled(const matrix_op *op, const float *a, const float *b,
   }
 }
 
-/* ---- block scales ----------------------------------------------------------------------------------------- */
+/* ---- block scales ----
+ */
 
 /* Values of matrix_a_scale_fmt: 0 e8m0, 1 e5m3, 2 e4m3 (unsigned). gfx9 has e8m0 only. */
 static float decode_scale(uint32_t code, int format) {
   switch (format) {
-  case 0: return emu_f32_from_e8m0(code);
+  case 0:
+    return emu_f32_from_e8m0(code);
   case 1: { /* unsigned, bias 15, all ones is NaN */
     if ((code & 0xff) == 0xff) return NAN;
     uint32_t exponent = code >> 3 & 0x1f, mantissa = code & 7;
     return exponent ? ldexpf((float)(8 + mantissa), (int)exponent - 18) : ldexpf((float)mantissa, -17);
   }
-  default: return emu_f32_from_fp8(code & 0x7f);
+  default:
+    return emu_f32_from_fp8(code & 0x7f);
   }
 }
 
@@ -311,15 +344,18 @@ static uint32_t lane_word(emu_wave *w, const emu_operand *o, int word, int lane)
   return (uint32_t)(emu_scalar64(w, o) >> (32 * word));
 }
 
-/* gfx950: lane r + rows * block holds, in byte `byte`, the scale of row r and the block-th 32 elements of k. */
+/* gfx950: lane r + rows * block holds, in byte `byte`, the scale of row r and the block-th 32 elements of k.
+ */
 static void load_scales_mfma(emu_wave *w, const emu_operand *o, int rows, int blocks, int byte, float *out) {
   for (int row = 0; row < rows; ++row)
     for (int block = 0; block < blocks; ++block)
       out[row * blocks + block] = emu_f32_from_e8m0(lane_word(w, o, 0, row + rows * block) >> (8 * byte));
 }
 
-/* gfx1250: byte b of lane r (+16 with `upper`) holds the scale of row r, block b; 16-wide blocks use two registers. */
-static void load_scales_wmma(emu_wave *w, const emu_operand *o, int blocks, bool upper, int format, float *out) {
+/* gfx1250: byte b of lane r (+16 with `upper`) holds the scale of row r, block b; 16-wide blocks use two
+ * registers. */
+static void load_scales_wmma(emu_wave *w, const emu_operand *o, int blocks, bool upper, int format,
+                             float *out) {
   for (int row = 0; row < 16; ++row)
     for (int block = 0; block < blocks; ++block) {
       uint32_t word = lane_word(w, o, block / 4, row + (upper ? 16 : 0));
@@ -327,21 +363,30 @@ static void load_scales_wmma(emu_wave *w, const emu_operand *o, int blocks, bool
     }
 }
 
-/* ---- the instruction -------------------------------------------------------------------------------------- */
+/* ---- the instruction ----
+ */
 
-static const matrix_op *find_op(const emu_instruction *i) { return &matrix_ops[i->row - emu_matrix_rows]; }
+static const matrix_op *find_op(const emu_instruction *i) {
+  return &matrix_ops[i->row - emu_matrix_rows];
+}
 
 static number resolve(number type, const emu_wave *w, const emu_instruction *i, int k) {
   switch (type) {
-  case NUMBER_FP8: return w->target->fnuz ? NUMBER_FP8_FNUZ : type;
-  case NUMBER_BF8: return w->target->fnuz ? NUMBER_BF8_FNUZ : type;
-  case NUMBER_IU8: return i->neg_lo >> k & 1 ? NUMBER_I8 : NUMBER_U8;
-  case NUMBER_IU4: return i->neg_lo >> k & 1 ? NUMBER_I4 : NUMBER_U4;
+  case NUMBER_FP8:
+    return w->target->fnuz ? NUMBER_FP8_FNUZ : type;
+  case NUMBER_BF8:
+    return w->target->fnuz ? NUMBER_BF8_FNUZ : type;
+  case NUMBER_IU8:
+    return i->neg_lo >> k & 1 ? NUMBER_I8 : NUMBER_U8;
+  case NUMBER_IU4:
+    return i->neg_lo >> k & 1 ? NUMBER_I4 : NUMBER_U4;
   case NUMBER_BY_FORMAT: {
-    int format = w->target->generation == 9 ? (k ? i->blgp : i->cbsz) : (k ? i->matrix_b_format : i->matrix_a_format);
+    int format =
+        w->target->generation == 9 ? (k ? i->blgp : i->cbsz) : (k ? i->matrix_b_format : i->matrix_a_format);
     return format < 5 ? numbers_by_format[format] : NUMBER_COUNT;
   }
-  default: return type;
+  default:
+    return type;
   }
 }
 
@@ -360,7 +405,9 @@ static const registers *matrix_registers(emu_wave *w, const emu_instruction *i, 
 }
 
 /* Registers that `elements` of `type` take in every lane. */
-static int register_count(number type, int elements, int wave) { return (elements / wave * number_bits[type] + 31) / 32; }
+static int register_count(number type, int elements, int wave) {
+  return (elements / wave * number_bits[type] + 31) / 32;
+}
 
 static void negate_result(matrix_values *c, int count, bool negate, bool absolute) {
   for (int e = 0; e < count; ++e) {
@@ -406,9 +453,12 @@ static void run_matrix(emu_wave *w, const emu_instruction *i) {
     return;
   }
   int results = op->m * op->n * op->blocks;
-  number type_c = op->cd == NUMBER_BF16F32 ? NUMBER_F32 : op->cd, type_d = op->cd == NUMBER_BF16F32 ? NUMBER_BF16 : op->cd;
-  const registers *from_a = matrix_registers(w, i, 1, register_count(type_a, op->m * op->k * op->blocks, wave));
-  const registers *from_b = matrix_registers(w, i, 2, register_count(type_b, op->n * op->k * op->blocks, wave));
+  number type_c = op->cd == NUMBER_BF16F32 ? NUMBER_F32 : op->cd,
+         type_d = op->cd == NUMBER_BF16F32 ? NUMBER_BF16 : op->cd;
+  const registers *from_a =
+      matrix_registers(w, i, 1, register_count(type_a, op->m * op->k * op->blocks, wave));
+  const registers *from_b =
+      matrix_registers(w, i, 2, register_count(type_b, op->n * op->k * op->blocks, wave));
   const registers *into = matrix_registers(w, i, 0, register_count(type_d, results, wave));
   if (!from_a || !from_b || !into) return;
   const registers *from_c = NULL;
@@ -417,8 +467,11 @@ static void run_matrix(emu_wave *w, const emu_instruction *i) {
     from_c = matrix_registers(w, i, 3, register_count(type_c, results, wave));
     if (!from_c) return;
   } else {
-    emu_type as = type_c == NUMBER_F64 ? EMU_F64 : type_c == NUMBER_I32 ? EMU_B32 : type_c == NUMBER_F16 ? EMU_F16
-                  : type_c == NUMBER_BF16 ? EMU_BF16 : EMU_F32;
+    emu_type as = type_c == NUMBER_F64    ? EMU_F64
+                  : type_c == NUMBER_I32  ? EMU_B32
+                  : type_c == NUMBER_F16  ? EMU_F16
+                  : type_c == NUMBER_BF16 ? EMU_BF16
+                                          : EMU_F32;
     constant = emu_constant(&i->operand[3], as);
   }
 
@@ -429,9 +482,12 @@ static void run_matrix(emu_wave *w, const emu_instruction *i) {
   load_result(from_c, constant, op, type_c, wave, &d);
   if (op->cd == NUMBER_F64) {
     /* blgp negates A (bit 0), B (bit 1) and C (bit 2) of the f64 forms. */
-    for (int e = 0; e < op->m * op->k * op->blocks && i->blgp & 1; ++e) a.d[e] = -a.d[e];
-    for (int e = 0; e < op->n * op->k * op->blocks && i->blgp & 2; ++e) b.d[e] = -b.d[e];
-    for (int e = 0; e < results && i->blgp & 4; ++e) d.d[e] = -d.d[e];
+    for (int e = 0; e < op->m * op->k * op->blocks && i->blgp & 1; ++e)
+      a.d[e] = -a.d[e];
+    for (int e = 0; e < op->n * op->k * op->blocks && i->blgp & 2; ++e)
+      b.d[e] = -b.d[e];
+    for (int e = 0; e < results && i->blgp & 4; ++e)
+      d.d[e] = -d.d[e];
     multiply_doubles(op, a.d, b.d, d.d);
   } else if (op->cd == NUMBER_I32) {
     if (i->clamp && op->blocks == 1)
@@ -439,7 +495,8 @@ static void run_matrix(emu_wave *w, const emu_instruction *i) {
     else
       multiply_integers(op, (const uint32_t *)a.i, (const uint32_t *)b.i, (uint32_t *)d.i);
   } else {
-    /* gfx12: neg_lo negates C and neg_hi takes its magnitude; for A and B neg_lo and neg_hi act on even and odd k. */
+    /* gfx12: neg_lo negates C and neg_hi takes its magnitude; for A and B neg_lo and neg_hi act on even and
+     * odd k. */
     if (!mfma && ((i->neg_lo | i->neg_hi) & 4)) negate_result(&d, results, i->neg_lo & 4, i->neg_hi & 4);
     if (!mfma && ((i->neg_lo | i->neg_hi) & 3)) {
       for (int e = 0; e < op->m * op->k; ++e)
@@ -452,12 +509,13 @@ static void run_matrix(emu_wave *w, const emu_instruction *i) {
     else
       multiply_floats(op, a.f, b.f, d.f, 0, op->k);
   }
-  store_result(&d, op, wave, (emu_round)(w->mode >> 2 & 3), w->mode >> 23 & 1, emu_registers(w, &i->operand[0]));
+  store_result(&d, op, wave, (emu_round)(w->mode >> 2 & 3), w->mode >> 23 & 1,
+               emu_registers(w, &i->operand[0]));
 }
 
 const emu_row emu_matrix_rows[] = {
 #define X(name, m, n, k, blocks, a, b, cd, chunk_a, chunk_b, run) {#name, run_matrix, 1, EMU_MATRIX},
     EMU_MFMA_LIST(X) EMU_WMMA_LIST(X)
 #undef X
-    {NULL, NULL, 0, 0},
+        {NULL, NULL, 0, 0},
 };

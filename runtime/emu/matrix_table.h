@@ -3,16 +3,16 @@
  * X(name, M, N, K, blocks, A, B, CD, A chunk, B chunk, run)
  *   A, B, CD   element types; BY_FORMAT: chosen by cbsz/blgp (gfx9) or matrix_a_fmt/matrix_b_fmt (gfx12);
  *              BF16F32: C is f32, D bf16
- *   chunk      consecutive k that one lane holds before the next lane group's turn: with G = wave / (M * blocks) lane
- *              groups, element k of row i in block b sits in lane i + M * (b + blocks * ((k / chunk) % G)), slot
- *              (k / chunk / G) * chunk + k % chunk; slots are packed from bit 0 of the first register upwards.
- *              B is the same with column j for row i.
- *   run        consecutive rows of C/D that one lane holds: row i, column j sits in lane j + N * ((i / run) % groups),
- *              slot run * (i / (run * groups)) + i % run, groups = wave / N; blocks follow each other in registers,
- *              except where M = 4, where they lie across the lanes (groups = wave / (N * blocks)).
+ *   chunk      consecutive k that one lane holds before the next lane group's turn: with G = wave / (M *
+ * blocks) lane groups, element k of row i in block b sits in lane i + M * (b + blocks * ((k / chunk) % G)),
+ * slot (k / chunk / G) * chunk + k % chunk; slots are packed from bit 0 of the first register upwards. B is
+ * the same with column j for row i. run        consecutive rows of C/D that one lane holds: row i, column j
+ * sits in lane j + N * ((i / run) % groups), slot run * (i / (run * groups)) + i % run, groups = wave / N;
+ * blocks follow each other in registers, except where M = 4, where they lie across the lanes (groups = wave /
+ * (N * blocks)).
  *
- * Sources: the CDNA3, CDNA4 and RDNA4 ISA documents' matrix chapters; gfx1250 as LLVM's sources and tests imply it
- * (fp8: blocks of 16 bytes alternate between the lane halves). */
+ * Sources: the CDNA3, CDNA4 and RDNA4 ISA documents' matrix chapters; gfx1250 as LLVM's sources and tests
+ * imply it (fp8: blocks of 16 bytes alternate between the lane halves). */
 #ifndef HEDDLE_EMU_MATRIX_TABLE_H
 #define HEDDLE_EMU_MATRIX_TABLE_H
 

@@ -1,5 +1,5 @@
-/* Comparisons: one bit a lane into a mask. v_cmp writes the mask to scalars; v_cmpx also restricts EXEC to it (gfx9 writes
- * both, gfx12 EXEC alone, which the decoder then gives as operand 0). */
+/* Comparisons: one bit a lane into a mask. v_cmp writes the mask to scalars; v_cmpx also restricts EXEC to it
+ * (gfx9 writes both, gfx12 EXEC alone, which the decoder then gives as operand 0). */
 #include "vector.h"
 
 static void finish(emu_wave *w, const emu_instruction *i, const uint8_t flag[EMU_LANES]) {
@@ -33,13 +33,6 @@ static void finish(emu_wave *w, const emu_instruction *i, const uint8_t flag[EMU
     finish(w, i, flag);                                                                                      \
   }
 
-static const uint32_t *source_f16(emu_wave *w, const emu_instruction *i, int k, emu_block *block) {
-  const uint32_t *p = emu_source(w, i, k, EMU_F16, block).lo;
-  if (!mode_flushes_input(w, MODE_F16_F64)) return p;
-  LANES block->lane[lane] = flush_f16(p[lane] & 0xffff);
-  return block->lane;
-}
-
 #define AS_F32(x, y) float a = emu_float(x), b = emu_float(y)
 #define AS_F16(x, y) float a = emu_f32_from_f16(x), b = emu_f32_from_f16(y)
 #define AS_F64(x, y) double a = emu_f64(x), b = emu_f64(y)
@@ -50,13 +43,14 @@ static const uint32_t *source_f16(emu_wave *w, const emu_instruction *i, int k, 
 #define AS_I64(x, y) int64_t a = (int64_t)(x), b = (int64_t)(y)
 #define AS_U64(x, y) uint64_t a = (x), b = (y)
 
-/* X(type, condition name, condition): every float comparison; `o` and `u` ask whether the operands are ordered. */
+/* X(type, condition name, condition): every float comparison; `o` and `u` ask whether the operands are
+ * ordered. */
 #define FLOAT_CONDITIONS(X, type)                                                                            \
   X(type, lt, a < b)                                                                                         \
   X(type, eq, a == b)                                                                                        \
   X(type, le, a <= b)                                                                                        \
   X(type, gt, a > b)                                                                                         \
-  X(type, lg, a < b || a > b)                                                                                \
+  X(type, lg, a<b || a> b)                                                                                   \
   X(type, ge, a >= b)                                                                                        \
   X(type, o, a == a && b == b)                                                                               \
   X(type, u, a != a || b != b)                                                                               \
@@ -124,7 +118,8 @@ EMU_INLINE uint32_t class_of(uint64_t bits, int exponent_bits, int mantissa_bits
   uint64_t mantissa = bits & ((UINT64_C(1) << mantissa_bits) - 1);
   uint64_t top = (UINT64_C(1) << exponent_bits) - 1, exponent = bits >> mantissa_bits & top;
   bool negative = bits >> (mantissa_bits + exponent_bits) & 1;
-  if (exponent == top && mantissa) return mantissa >> (mantissa_bits - 1) ? CLASS_QUIET_NAN : CLASS_SIGNALLING_NAN;
+  if (exponent == top && mantissa)
+    return mantissa >> (mantissa_bits - 1) ? CLASS_QUIET_NAN : CLASS_SIGNALLING_NAN;
   if (exponent == top) return negative ? CLASS_NEGATIVE_INFINITY : CLASS_POSITIVE_INFINITY;
   if (exponent) return negative ? CLASS_NEGATIVE_NORMAL : CLASS_POSITIVE_NORMAL;
   if (mantissa) return negative ? CLASS_NEGATIVE_DENORMAL : CLASS_POSITIVE_DENORMAL;
@@ -158,15 +153,16 @@ static void cmp_class_f64(emu_wave *w, const emu_instruction *i) {
 #define ROWS(type, name, condition)                                                                          \
   {"v_cmp_" #name "_" #type, cmp_##name##_##type, 1, EMU_COMPARE},                                           \
       {"v_cmpx_" #name "_" #type, cmp_##name##_##type, 1, EMU_COMPARE},
-#define NAMED(name, handler) {"v_cmp_" name, handler, 1, EMU_COMPARE}, {"v_cmpx_" name, handler, 1, EMU_COMPARE},
+#define NAMED(name, handler)                                                                                 \
+  {"v_cmp_" name, handler, 1, EMU_COMPARE}, {"v_cmpx_" name, handler, 1, EMU_COMPARE},
 #define CONSTANT(type, always) NAMED("f_" #type, cmp_f) NAMED(always "_" #type, cmp_t)
 
 const emu_row emu_vector_compare_rows[] = {
     FLOAT_CONDITIONS(ROWS, f32) FLOAT_CONDITIONS(ROWS, f16) FLOAT_CONDITIONS(ROWS, f64)
-    INTEGER_CONDITIONS(ROWS, i16) INTEGER_CONDITIONS(ROWS, u16) INTEGER_CONDITIONS(ROWS, i32)
-    INTEGER_CONDITIONS(ROWS, u32) INTEGER_CONDITIONS(ROWS, i64) INTEGER_CONDITIONS(ROWS, u64)
-    CONSTANT(f32, "tru") CONSTANT(f16, "tru") CONSTANT(f64, "tru")
-    CONSTANT(i16, "t") CONSTANT(u16, "t") CONSTANT(i32, "t") CONSTANT(u32, "t") CONSTANT(i64, "t") CONSTANT(u64, "t")
-    NAMED("class_f32", cmp_class_f32) NAMED("class_f16", cmp_class_f16) NAMED("class_f64", cmp_class_f64)
-    END_OF_ROWS,
+        INTEGER_CONDITIONS(ROWS, i16) INTEGER_CONDITIONS(ROWS, u16) INTEGER_CONDITIONS(ROWS, i32)
+            INTEGER_CONDITIONS(ROWS, u32) INTEGER_CONDITIONS(ROWS, i64) INTEGER_CONDITIONS(ROWS, u64)
+                CONSTANT(f32, "tru") CONSTANT(f16, "tru") CONSTANT(f64, "tru") CONSTANT(i16, "t")
+                    CONSTANT(u16, "t") CONSTANT(i32, "t") CONSTANT(u32, "t") CONSTANT(i64, "t")
+                        CONSTANT(u64, "t") NAMED("class_f32", cmp_class_f32) NAMED("class_f16", cmp_class_f16)
+                            NAMED("class_f64", cmp_class_f64) END_OF_ROWS,
 };

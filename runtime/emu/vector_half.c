@@ -1,11 +1,13 @@
 /* f16 and bf16 arithmetic, one value a lane, and the mixed-precision multiply-adds.
  *
- * Products are exact in f32. Sums and multiply-adds go through f64 and are rounded to odd on the way, so that the one rounding
- * that counts is that to the half. Quotients and roots go through f32, whose bits suffice for nearest even. Transcendentals are rounded once from f32 (f64 for
- * sine and cosine); unlike the f32 forms they take and give denormals. */
+ * Products are exact in f32. Sums and multiply-adds go through f64 and are rounded to odd on the way, so that
+ * the one rounding that counts is that to the half. Quotients and roots go through f32, whose bits suffice
+ * for nearest even. Transcendentals are rounded once from f32 (f64 for sine and cosine); unlike the f32 forms
+ * they take and give denormals. */
 #include "vector.h"
 
-static const uint32_t *source_half(emu_wave *w, const emu_instruction *i, int k, emu_type type, emu_block *block) {
+static const uint32_t *source_half(emu_wave *w, const emu_instruction *i, int k, emu_type type,
+                                   emu_block *block) {
   const uint32_t *p = emu_source(w, i, k, type, block).lo;
   bool flush = type == EMU_F16 && mode_flushes_input(w, MODE_F16_F64);
   if (flush) {
@@ -49,7 +51,9 @@ static void result_half(emu_wave *w, const emu_instruction *i, emu_type type, em
     result_half(w, i, type, &r);                                                                             \
   }
 
-EMU_INLINE float fma_half(float a, float b, float c) { return to_odd_f32(fma_to_odd((double)a, (double)b, (double)c)); }
+EMU_INLINE float fma_half(float a, float b, float c) {
+  return to_odd_f32(fma_to_odd((double)a, (double)b, (double)c));
+}
 /* v_mad_f16 rounds the product, too. */
 EMU_INLINE float mad_half(float a, float b, float c) {
   float product = emu_f32_from_f16(emu_f16_from_f32(a * b));
@@ -65,7 +69,9 @@ EMU_INLINE float in_turns(double (*function)(double), float a) {
   return (float)function((turns - floor(turns)) * 6.283185307179586476925);
 }
 /* Between the infinities of 2^x that neither format holds exp2f is exact enough to round once. */
-EMU_INLINE float round_from_f64(double a) { return to_odd_f32(a); }
+EMU_INLINE float round_from_f64(double a) {
+  return to_odd_f32(a);
+}
 
 HALF(v_add_f16, EMU_F16, 2, add_f16(a, b))
 HALF(v_sub_f16, EMU_F16, 2, add_f16(a, -b))
@@ -113,13 +119,18 @@ static void accumulate_f16(emu_wave *w, const emu_instruction *i, bool fused) {
   const uint32_t *p = source_half(w, i, 0, EMU_F16, &x), *q = source_half(w, i, 1, EMU_F16, &y);
   const uint32_t *s = emu_previous(w, i, EMU_F16, &z).lo;
   LANES {
-    float a = half_value(EMU_F16, p[lane]), b = half_value(EMU_F16, q[lane]), c = half_value(EMU_F16, s[lane]);
+    float a = half_value(EMU_F16, p[lane]), b = half_value(EMU_F16, q[lane]),
+          c = half_value(EMU_F16, s[lane]);
     r.lane[lane] = emu_bits(fused ? fma_half(a, b, c) : mad_half(a, b, c));
   }
   result_half(w, i, EMU_F16, &r);
 }
-static void v_fmac_f16(emu_wave *w, const emu_instruction *i) { accumulate_f16(w, i, true); }
-static void v_mac_f16(emu_wave *w, const emu_instruction *i) { accumulate_f16(w, i, false); }
+static void v_fmac_f16(emu_wave *w, const emu_instruction *i) {
+  accumulate_f16(w, i, true);
+}
+static void v_mac_f16(emu_wave *w, const emu_instruction *i) {
+  accumulate_f16(w, i, false);
+}
 
 static void v_ldexp_f16(emu_wave *w, const emu_instruction *i) {
   emu_block x, y, r;
@@ -160,21 +171,28 @@ static void v_div_fixup_f16(emu_wave *w, const emu_instruction *i) {
   const uint32_t *s = source_half(w, i, 2, EMU_F16, &z);
   LANES {
     uint32_t sign = (q[lane] ^ s[lane]) & 0x8000, d = q[lane] & 0x7fff, n = s[lane] & 0x7fff, bits;
-    if (n > 0x7c00) bits = (s[lane] & 0xffff) | 0x200;
-    else if (d > 0x7c00) bits = (q[lane] & 0xffff) | 0x200;
-    else if ((n == 0 && d == 0) || (n == 0x7c00 && d == 0x7c00)) bits = 0xfe00;
-    else if (d == 0 || n == 0x7c00) bits = sign | 0x7c00;
-    else if (d == 0x7c00 || n == 0) bits = sign;
-    else if ((p[lane] & 0x7fff) > 0x7c00) bits = sign | 0x7c00; /* see v_div_fixup_f32 */
-    else bits = sign | (p[lane] & 0x7fff);
+    if (n > 0x7c00)
+      bits = (s[lane] & 0xffff) | 0x200;
+    else if (d > 0x7c00)
+      bits = (q[lane] & 0xffff) | 0x200;
+    else if ((n == 0 && d == 0) || (n == 0x7c00 && d == 0x7c00))
+      bits = 0xfe00;
+    else if (d == 0 || n == 0x7c00)
+      bits = sign | 0x7c00;
+    else if (d == 0x7c00 || n == 0)
+      bits = sign;
+    else if ((p[lane] & 0x7fff) > 0x7c00)
+      bits = sign | 0x7c00; /* see v_div_fixup_f32 */
+    else
+      bits = sign | (p[lane] & 0x7fff);
     r.lane[lane] = bits;
   }
   emu_result(w, i, EMU_F16, r.lane);
 }
 
-/* ---- mixed precision ------------------------------------------------------------------------------------------------
- * Each source is an f32, or, where its op_sel_hi bit is set, the f16 (bf16) in the half that op_sel picks. neg_lo negates
- * and neg_hi takes the magnitude; the text may carry the same as -v0 and |v0|. */
+/* ---- mixed precision ----
+ * Each source is an f32, or, where its op_sel_hi bit is set, the f16 (bf16) in the half that op_sel picks.
+ * neg_lo negates and neg_hi takes the magnitude; the text may carry the same as -v0 and |v0|. */
 static void mixed_source(emu_wave *w, const emu_instruction *i, int k, bool bf16, emu_block *out) {
   const emu_operand *o = &i->operand[i->source0 + k];
   bool is_half = i->op_sel_hi >> k & 1, high = i->op_sel >> k & 1;
@@ -206,7 +224,8 @@ static void mixed_fma(emu_wave *w, const emu_instruction *i, bool bf16, mix_resu
   mixed_source(w, i, 1, bf16, &y);
   mixed_source(w, i, 2, bf16, &z);
   double sum[EMU_LANES];
-  LANES sum[lane] = fma_to_odd((double)emu_float(x.lane[lane]), (double)emu_float(y.lane[lane]), (double)emu_float(z.lane[lane]));
+  LANES sum[lane] = fma_to_odd((double)emu_float(x.lane[lane]), (double)emu_float(y.lane[lane]),
+                               (double)emu_float(z.lane[lane]));
   if (into == MIX_F32) {
     rounding_begin(w, MODE_F32);
     LANES r.lane[lane] = emu_bits((float)sum[lane]);
@@ -227,16 +246,24 @@ static void mixed_fma(emu_wave *w, const emu_instruction *i, bool bf16, mix_resu
   }
   emu_result(w, i, EMU_B32, r.lane);
 }
-static void v_fma_mix_f32(emu_wave *w, const emu_instruction *i) { mixed_fma(w, i, false, MIX_F32); }
-static void v_fma_mixlo_f16(emu_wave *w, const emu_instruction *i) { mixed_fma(w, i, false, MIX_LOW); }
-static void v_fma_mixhi_f16(emu_wave *w, const emu_instruction *i) { mixed_fma(w, i, false, MIX_HIGH); }
-static void v_fma_mix_f32_bf16(emu_wave *w, const emu_instruction *i) { mixed_fma(w, i, true, MIX_F32); }
-static void v_fma_mixlo_bf16(emu_wave *w, const emu_instruction *i) { mixed_fma(w, i, true, MIX_LOW); }
-static void v_fma_mixhi_bf16(emu_wave *w, const emu_instruction *i) { mixed_fma(w, i, true, MIX_HIGH); }
-
-#define KEEPS(name) {#name, name, 1, EMU_KEEPS_HIGH}
-#define KEEPS_AS(name, handler) {#name, handler, 1, EMU_KEEPS_HIGH}
-#define TRANSCENDENTAL(name, handler) {#name, handler, 1, EMU_TRANSCENDENTAL}
+static void v_fma_mix_f32(emu_wave *w, const emu_instruction *i) {
+  mixed_fma(w, i, false, MIX_F32);
+}
+static void v_fma_mixlo_f16(emu_wave *w, const emu_instruction *i) {
+  mixed_fma(w, i, false, MIX_LOW);
+}
+static void v_fma_mixhi_f16(emu_wave *w, const emu_instruction *i) {
+  mixed_fma(w, i, false, MIX_HIGH);
+}
+static void v_fma_mix_f32_bf16(emu_wave *w, const emu_instruction *i) {
+  mixed_fma(w, i, true, MIX_F32);
+}
+static void v_fma_mixlo_bf16(emu_wave *w, const emu_instruction *i) {
+  mixed_fma(w, i, true, MIX_LOW);
+}
+static void v_fma_mixhi_bf16(emu_wave *w, const emu_instruction *i) {
+  mixed_fma(w, i, true, MIX_HIGH);
+}
 
 const emu_row emu_vector_half_rows[] = {
     ROW(v_add_f16),

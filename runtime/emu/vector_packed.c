@@ -1,10 +1,10 @@
 /* Packed arithmetic (two results a lane) and dot products.
  *
- * Dot products of floats are summed in f64, where every product is exact, and rounded once; the hardware may round or flush between
- * the terms. Dot products of integers are exact, then wrap, or saturate with clamp. */
+ * Dot products of floats are summed in f64, where every product is exact, and rounded once; the hardware may
+ * round or flush between the terms. Dot products of integers are exact, then wrap, or saturate with clamp. */
 #include "vector.h"
 
-/* ---- two f32 --------------------------------------------------------------------------------------------------- */
+/* ---- two f32 ---- */
 
 static void flush_pair(emu_lanes p, block_pair *block) {
   LANES {
@@ -47,8 +47,12 @@ static void pk_binary_f32(emu_wave *w, const emu_instruction *i,
   rounding_end(w, MODE_F32);
   result_pk_f32(w, i, &r);
 }
-static void v_pk_add_f32(emu_wave *w, const emu_instruction *i) { pk_binary_f32(w, i, add_loop); }
-static void v_pk_mul_f32(emu_wave *w, const emu_instruction *i) { pk_binary_f32(w, i, multiply_loop); }
+static void v_pk_add_f32(emu_wave *w, const emu_instruction *i) {
+  pk_binary_f32(w, i, add_loop);
+}
+static void v_pk_mul_f32(emu_wave *w, const emu_instruction *i) {
+  pk_binary_f32(w, i, multiply_loop);
+}
 
 static void v_pk_fma_f32(emu_wave *w, const emu_instruction *i) {
   block_pair x, y, z, r;
@@ -60,15 +64,18 @@ static void v_pk_fma_f32(emu_wave *w, const emu_instruction *i) {
   result_pk_f32(w, i, &r);
 }
 
-/* op_sel picks the half of source 0 for the low word and, unlike elsewhere, op_sel[1] the half of source 1 for the high word. */
+/* op_sel picks the half of source 0 for the low word and, unlike elsewhere, op_sel[1] the half of source 1
+ * for the high word. */
 static void v_pk_mov_b32(emu_wave *w, const emu_instruction *i) {
   block_pair x, y, r;
   const emu_operand *o[2] = {&i->operand[i->source0], &i->operand[i->source0 + 1]};
   emu_lanes p[2];
   block_pair *blocks[2] = {&x, &y};
-  for (int k = 0; k < 2; ++k) p[k] = source_64(w, i, k, EMU_B64, blocks[k]);
   for (int k = 0; k < 2; ++k)
-    if (o[k]->kind != EMU_VECTOR && o[k]->kind != EMU_SCALAR) p[k].hi = p[k].lo; /* a constant is in both halves */
+    p[k] = source_64(w, i, k, EMU_B64, blocks[k]);
+  for (int k = 0; k < 2; ++k)
+    if (o[k]->kind != EMU_VECTOR && o[k]->kind != EMU_SCALAR)
+      p[k].hi = p[k].lo; /* a constant is in both halves */
   const uint32_t *low = i->op_sel & 1 ? p[0].hi : p[0].lo, *high = i->op_sel & 2 ? p[1].hi : p[1].lo;
   LANES {
     r.lo.lane[lane] = low[lane];
@@ -77,17 +84,35 @@ static void v_pk_mov_b32(emu_wave *w, const emu_instruction *i) {
   emu_result64(w, i, EMU_PK_B32, r.lo.lane, r.hi.lane);
 }
 
-/* ---- two 16-bit integers ----------------------------------------------------------------------------------------- */
+/* ---- two 16-bit integers ---- */
 
-EMU_INLINE int32_t low_signed(uint32_t a) { return (int16_t)(uint16_t)a; }
-EMU_INLINE int32_t high_signed(uint32_t a) { return (int32_t)a >> 16; }
-EMU_INLINE int32_t low_unsigned(uint32_t a) { return (int32_t)(a & 0xffff); }
-EMU_INLINE int32_t high_unsigned(uint32_t a) { return (int32_t)(a >> 16); }
-EMU_INLINE uint32_t pack(int32_t low, int32_t high) { return ((uint32_t)low & 0xffff) | (uint32_t)high << 16; }
-EMU_INLINE int32_t clamp_i16(int32_t v) { return v < -0x8000 ? -0x8000 : v > 0x7fff ? 0x7fff : v; }
-EMU_INLINE int32_t clamp_u16(int32_t v) { return v < 0 ? 0 : v > 0xffff ? 0xffff : v; }
-EMU_INLINE int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
-EMU_INLINE int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
+EMU_INLINE int32_t low_signed(uint32_t a) {
+  return (int16_t)(uint16_t)a;
+}
+EMU_INLINE int32_t high_signed(uint32_t a) {
+  return (int32_t)a >> 16;
+}
+EMU_INLINE int32_t low_unsigned(uint32_t a) {
+  return (int32_t)(a & 0xffff);
+}
+EMU_INLINE int32_t high_unsigned(uint32_t a) {
+  return (int32_t)(a >> 16);
+}
+EMU_INLINE uint32_t pack(int32_t low, int32_t high) {
+  return ((uint32_t)low & 0xffff) | (uint32_t)high << 16;
+}
+EMU_INLINE int32_t clamp_i16(int32_t v) {
+  return v < -0x8000 ? -0x8000 : v > 0x7fff ? 0x7fff : v;
+}
+EMU_INLINE int32_t clamp_u16(int32_t v) {
+  return v < 0 ? 0 : v > 0xffff ? 0xffff : v;
+}
+EMU_INLINE int32_t smaller(int32_t a, int32_t b) {
+  return a < b ? a : b;
+}
+EMU_INLINE int32_t larger(int32_t a, int32_t b) {
+  return a > b ? a : b;
+}
 
 /* `sign`: signed or unsigned, names the readers; the expression gives one half from a, b, c. */
 #define PACKED_16(name, sign, sources, expression)                                                           \
@@ -113,10 +138,10 @@ PACKED_16(v_pk_sub_i16, signed, 2, saturate ? clamp_i16(a - b) : a - b)
 PACKED_16(v_pk_add_u16, unsigned, 2, saturate ? clamp_u16(a + b) : a + b)
 PACKED_16(v_pk_sub_u16, unsigned, 2, saturate ? clamp_u16(a - b) : a - b)
 PACKED_16(v_pk_mul_lo_u16, unsigned, 2, (uint32_t)a *(uint32_t)b)
-PACKED_16(v_pk_mad_i16, signed, 3, saturate ? clamp_i16(a * b + c) : a * b + c)
+PACKED_16(v_pk_mad_i16, signed, 3, saturate ? clamp_i16(a *b + c) : a *b + c)
 PACKED_16(v_pk_mad_u16, unsigned, 3,
-          saturate ? ((uint32_t)a * (uint32_t)b + (uint32_t)c > 0xffff ? 0xffffu : (uint32_t)(a * b + c))
-                   : (uint32_t)a * (uint32_t)b + (uint32_t)c)
+          saturate ? ((uint32_t)a *(uint32_t)b + (uint32_t)c > 0xffff ? 0xffffu : (uint32_t)(a * b + c))
+                   : (uint32_t)a *(uint32_t)b + (uint32_t)c)
 PACKED_16(v_pk_min_i16, signed, 2, smaller(a, b))
 PACKED_16(v_pk_max_i16, signed, 2, larger(a, b))
 PACKED_16(v_pk_min_u16, unsigned, 2, smaller(a, b))
@@ -125,21 +150,25 @@ PACKED_16(v_pk_min3_i16, signed, 3, smaller(smaller(a, b), c))
 PACKED_16(v_pk_max3_i16, signed, 3, larger(larger(a, b), c))
 PACKED_16(v_pk_min3_u16, unsigned, 3, smaller(smaller(a, b), c))
 PACKED_16(v_pk_max3_u16, unsigned, 3, larger(larger(a, b), c))
-PACKED_16(v_pk_add_min_i16, signed, 3, smaller(low_signed((uint32_t)(saturate ? clamp_i16(a + b) : a + b)), c))
+PACKED_16(v_pk_add_min_i16, signed, 3,
+          smaller(low_signed((uint32_t)(saturate ? clamp_i16(a + b) : a + b)), c))
 PACKED_16(v_pk_add_max_i16, signed, 3, larger(low_signed((uint32_t)(saturate ? clamp_i16(a + b) : a + b)), c))
-PACKED_16(v_pk_add_min_u16, unsigned, 3, smaller(low_unsigned((uint32_t)(saturate ? clamp_u16(a + b) : a + b)), c))
-PACKED_16(v_pk_add_max_u16, unsigned, 3, larger(low_unsigned((uint32_t)(saturate ? clamp_u16(a + b) : a + b)), c))
+PACKED_16(v_pk_add_min_u16, unsigned, 3,
+          smaller(low_unsigned((uint32_t)(saturate ? clamp_u16(a + b) : a + b)), c))
+PACKED_16(v_pk_add_max_u16, unsigned, 3,
+          larger(low_unsigned((uint32_t)(saturate ? clamp_u16(a + b) : a + b)), c))
 PACKED_16(v_pk_lshlrev_b16, unsigned, 2, (uint32_t)b << (a & 15))
 PACKED_16(v_pk_lshrrev_b16, unsigned, 2, b >> (a & 15))
 PACKED_16(v_pk_ashrrev_i16, signed, 2, b >> (a & 15))
 
-/* ---- two f16 or bf16 ----------------------------------------------------------------------------------------------- */
+/* ---- two f16 or bf16 ---- */
 
 EMU_INLINE float half_value(emu_type type, uint32_t bits) {
   return type == EMU_PK_F16 ? emu_f32_from_f16(bits & 0xffff) : emu_f32_from_bf16(bits & 0xffff);
 }
 
-static const uint32_t *source_pk_half(emu_wave *w, const emu_instruction *i, int k, emu_type type, emu_block *block) {
+static const uint32_t *source_pk_half(emu_wave *w, const emu_instruction *i, int k, emu_type type,
+                                      emu_block *block) {
   const uint32_t *p = emu_source(w, i, k, type, block).lo;
   if (type != EMU_PK_F16 || !mode_flushes_input(w, MODE_F16_F64)) return p;
   LANES block->lane[lane] = flush_f16(p[lane] & 0xffff) | flush_f16(p[lane] >> 16) << 16;
@@ -147,18 +176,22 @@ static const uint32_t *source_pk_half(emu_wave *w, const emu_instruction *i, int
 }
 
 /* Rounds f32 bits in `low` and `high` to the halves and writes them. */
-static void result_pk_half(emu_wave *w, const emu_instruction *i, emu_type type, const emu_block *low, const emu_block *high) {
+static void result_pk_half(emu_wave *w, const emu_instruction *i, emu_type type, const emu_block *low,
+                           const emu_block *high) {
   emu_block r;
   int round = mode_round(w, type == EMU_PK_F16 ? MODE_F16_F64 : MODE_F32);
   bool saturate = mode_fp16_overflow(w) && type == EMU_PK_F16;
   if (round || saturate) {
     emu_format_id format = type == EMU_PK_F16 ? EMU_FORMAT_F16 : EMU_FORMAT_BF16;
     LANES r.lane[lane] = emu_encode(format, (double)emu_float(low->lane[lane]), (emu_round)round, saturate) |
-                         emu_encode(format, (double)emu_float(high->lane[lane]), (emu_round)round, saturate) << 16;
+                         emu_encode(format, (double)emu_float(high->lane[lane]), (emu_round)round, saturate)
+                             << 16;
   } else if (type == EMU_PK_F16) {
-    LANES r.lane[lane] = emu_f16_from_f32(emu_float(low->lane[lane])) | emu_f16_from_f32(emu_float(high->lane[lane])) << 16;
+    LANES r.lane[lane] =
+        emu_f16_from_f32(emu_float(low->lane[lane])) | emu_f16_from_f32(emu_float(high->lane[lane])) << 16;
   } else {
-    LANES r.lane[lane] = emu_bf16_from_f32(emu_float(low->lane[lane])) | emu_bf16_from_f32(emu_float(high->lane[lane])) << 16;
+    LANES r.lane[lane] =
+        emu_bf16_from_f32(emu_float(low->lane[lane])) | emu_bf16_from_f32(emu_float(high->lane[lane])) << 16;
   }
   if (type == EMU_PK_F16 && mode_flushes_output(w, MODE_F16_F64))
     LANES r.lane[lane] = flush_f16(r.lane[lane] & 0xffff) | flush_f16(r.lane[lane] >> 16) << 16;
@@ -184,7 +217,9 @@ static void result_pk_half(emu_wave *w, const emu_instruction *i, emu_type type,
     result_pk_half(w, i, type, &low, &high);                                                                 \
   }
 
-EMU_INLINE float fma_half(float a, float b, float c) { return to_odd_f32(fma_to_odd((double)a, (double)b, (double)c)); }
+EMU_INLINE float fma_half(float a, float b, float c) {
+  return to_odd_f32(fma_to_odd((double)a, (double)b, (double)c));
+}
 
 PACKED_HALF(v_pk_add_f16, EMU_PK_F16, 2, add_f16(a, b))
 PACKED_HALF(v_pk_mul_f16, EMU_PK_F16, 2, a *b)
@@ -208,16 +243,19 @@ static void v_pk_fmac_f16(emu_wave *w, const emu_instruction *i) {
   const uint32_t *p = source_pk_half(w, i, 0, EMU_PK_F16, &x), *q = source_pk_half(w, i, 1, EMU_PK_F16, &y);
   const uint32_t *s = emu_previous(w, i, EMU_B32, &z).lo;
   LANES {
-    low.lane[lane] = emu_bits(fma_half(half_value(EMU_PK_F16, p[lane]), half_value(EMU_PK_F16, q[lane]), half_value(EMU_PK_F16, s[lane])));
-    high.lane[lane] = emu_bits(fma_half(half_value(EMU_PK_F16, p[lane] >> 16), half_value(EMU_PK_F16, q[lane] >> 16),
-                                        half_value(EMU_PK_F16, s[lane] >> 16)));
+    low.lane[lane] = emu_bits(fma_half(half_value(EMU_PK_F16, p[lane]), half_value(EMU_PK_F16, q[lane]),
+                                       half_value(EMU_PK_F16, s[lane])));
+    high.lane[lane] =
+        emu_bits(fma_half(half_value(EMU_PK_F16, p[lane] >> 16), half_value(EMU_PK_F16, q[lane] >> 16),
+                          half_value(EMU_PK_F16, s[lane] >> 16)));
   }
   result_pk_half(w, i, EMU_PK_F16, &low, &high);
 }
 
-/* ---- dot products ---------------------------------------------------------------------------------------------------- */
+/* ---- dot products ---- */
 
-/* Two halves of each source and an f32: the accumulator is source 2, or the destination of the v_dot2c forms. */
+/* Two halves of each source and an f32: the accumulator is source 2, or the destination of the v_dot2c forms.
+ */
 static void dot2_f32(emu_wave *w, const emu_instruction *i, emu_type type, bool accumulate) {
   emu_block x, y, z, r;
   const uint32_t *p = source_pk_half(w, i, 0, type, &x), *q = source_pk_half(w, i, 1, type, &y);
@@ -229,10 +267,18 @@ static void dot2_f32(emu_wave *w, const emu_instruction *i, emu_type type, bool 
   }
   result_f32(w, i, &r);
 }
-static void v_dot2_f32_f16(emu_wave *w, const emu_instruction *i) { dot2_f32(w, i, EMU_PK_F16, false); }
-static void v_dot2_f32_bf16(emu_wave *w, const emu_instruction *i) { dot2_f32(w, i, EMU_PK_BF16, false); }
-static void v_dot2c_f32_f16(emu_wave *w, const emu_instruction *i) { dot2_f32(w, i, EMU_PK_F16, true); }
-static void v_dot2c_f32_bf16(emu_wave *w, const emu_instruction *i) { dot2_f32(w, i, EMU_PK_BF16, true); }
+static void v_dot2_f32_f16(emu_wave *w, const emu_instruction *i) {
+  dot2_f32(w, i, EMU_PK_F16, false);
+}
+static void v_dot2_f32_bf16(emu_wave *w, const emu_instruction *i) {
+  dot2_f32(w, i, EMU_PK_BF16, false);
+}
+static void v_dot2c_f32_f16(emu_wave *w, const emu_instruction *i) {
+  dot2_f32(w, i, EMU_PK_F16, true);
+}
+static void v_dot2c_f32_bf16(emu_wave *w, const emu_instruction *i) {
+  dot2_f32(w, i, EMU_PK_BF16, true);
+}
 
 /* The same with a 16-bit accumulator and result. */
 static void dot2_half(emu_wave *w, const emu_instruction *i, emu_type pair, emu_type one) {
@@ -243,14 +289,21 @@ static void dot2_half(emu_wave *w, const emu_instruction *i, emu_type pair, emu_
   LANES {
     double low = (double)half_value(pair, p[lane]) * (double)half_value(pair, q[lane]);
     double high = (double)half_value(pair, p[lane] >> 16) * (double)half_value(pair, q[lane] >> 16);
-    r.lane[lane] = emu_encode(format, low + high + (double)half_value(pair, s[lane]), EMU_ROUND_NEAREST_EVEN, false);
+    r.lane[lane] =
+        emu_encode(format, low + high + (double)half_value(pair, s[lane]), EMU_ROUND_NEAREST_EVEN, false);
   }
   emu_result(w, i, one, r.lane);
 }
-static void v_dot2_f16_f16(emu_wave *w, const emu_instruction *i) { dot2_half(w, i, EMU_PK_F16, EMU_F16); }
-static void v_dot2_bf16_bf16(emu_wave *w, const emu_instruction *i) { dot2_half(w, i, EMU_PK_BF16, EMU_BF16); }
+static void v_dot2_f16_f16(emu_wave *w, const emu_instruction *i) {
+  dot2_half(w, i, EMU_PK_F16, EMU_F16);
+}
+static void v_dot2_bf16_bf16(emu_wave *w, const emu_instruction *i) {
+  dot2_half(w, i, EMU_PK_BF16, EMU_BF16);
+}
 
-static float byte_value(uint32_t code, bool fp8) { return fp8 ? emu_f32_from_fp8(code) : emu_f32_from_bf8(code); }
+static float byte_value(uint32_t code, bool fp8) {
+  return fp8 ? emu_f32_from_fp8(code) : emu_f32_from_bf8(code);
+}
 
 static void dot4_f32(emu_wave *w, const emu_instruction *i, bool a_fp8, bool b_fp8) {
   emu_block x, y, z, r;
@@ -266,10 +319,18 @@ static void dot4_f32(emu_wave *w, const emu_instruction *i, bool a_fp8, bool b_f
   }
   result_f32(w, i, &r);
 }
-static void v_dot4_f32_fp8_fp8(emu_wave *w, const emu_instruction *i) { dot4_f32(w, i, true, true); }
-static void v_dot4_f32_fp8_bf8(emu_wave *w, const emu_instruction *i) { dot4_f32(w, i, true, false); }
-static void v_dot4_f32_bf8_fp8(emu_wave *w, const emu_instruction *i) { dot4_f32(w, i, false, true); }
-static void v_dot4_f32_bf8_bf8(emu_wave *w, const emu_instruction *i) { dot4_f32(w, i, false, false); }
+static void v_dot4_f32_fp8_fp8(emu_wave *w, const emu_instruction *i) {
+  dot4_f32(w, i, true, true);
+}
+static void v_dot4_f32_fp8_bf8(emu_wave *w, const emu_instruction *i) {
+  dot4_f32(w, i, true, false);
+}
+static void v_dot4_f32_bf8_fp8(emu_wave *w, const emu_instruction *i) {
+  dot4_f32(w, i, false, true);
+}
+static void v_dot4_f32_bf8_bf8(emu_wave *w, const emu_instruction *i) {
+  dot4_f32(w, i, false, false);
+}
 
 EMU_INLINE int64_t element(uint32_t word, int bits, int n, bool is_signed) {
   uint32_t top = word << (32 - bits * (n + 1));
@@ -277,7 +338,8 @@ EMU_INLINE int64_t element(uint32_t word, int bits, int n, bool is_signed) {
 }
 
 /* Sum over 32/bits elements of a·b, plus an accumulator (source 2, or the destination). */
-static void dot_integer(emu_wave *w, const emu_instruction *i, int bits, bool a_signed, bool b_signed, bool accumulate) {
+static void dot_integer(emu_wave *w, const emu_instruction *i, int bits, bool a_signed, bool b_signed,
+                        bool accumulate) {
   emu_block x, y, z, r;
   emu_type pair = bits == 16 ? EMU_PK_B16 : EMU_B32;
   const uint32_t *p = emu_source(w, i, 0, pair, &x).lo, *q = emu_source(w, i, 1, pair, &y).lo;
@@ -293,15 +355,33 @@ static void dot_integer(emu_wave *w, const emu_instruction *i, int bits, bool a_
   }
   emu_result(w, i, EMU_B32, r.lane);
 }
-static void v_dot2_i32_i16(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 16, true, true, false); }
-static void v_dot2_u32_u16(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 16, false, false, false); }
-static void v_dot4_i32_i8(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 8, true, true, false); }
-static void v_dot4_u32_u8(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 8, false, false, false); }
-static void v_dot8_i32_i4(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 4, true, true, false); }
-static void v_dot8_u32_u4(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 4, false, false, false); }
-static void v_dot2c_i32_i16(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 16, true, true, true); }
-static void v_dot4c_i32_i8(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 8, true, true, true); }
-static void v_dot8c_i32_i4(emu_wave *w, const emu_instruction *i) { dot_integer(w, i, 4, true, true, true); }
+static void v_dot2_i32_i16(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 16, true, true, false);
+}
+static void v_dot2_u32_u16(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 16, false, false, false);
+}
+static void v_dot4_i32_i8(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 8, true, true, false);
+}
+static void v_dot4_u32_u8(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 8, false, false, false);
+}
+static void v_dot8_i32_i4(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 4, true, true, false);
+}
+static void v_dot8_u32_u4(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 4, false, false, false);
+}
+static void v_dot2c_i32_i16(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 16, true, true, true);
+}
+static void v_dot4c_i32_i8(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 8, true, true, true);
+}
+static void v_dot8c_i32_i4(emu_wave *w, const emu_instruction *i) {
+  dot_integer(w, i, 4, true, true, true);
+}
 /* neg_lo says which source is signed. */
 static void v_dot4_i32_iu8(emu_wave *w, const emu_instruction *i) {
   dot_integer(w, i, 8, i->neg_lo & 1, i->neg_lo & 2, false);

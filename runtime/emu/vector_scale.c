@@ -1,13 +1,15 @@
-/* Block-scaled conversions of gfx950 and gfx1250: small floats to and from f32, f16 and bf16 with a power-of-two scale.
+/* Block-scaled conversions of gfx950 and gfx1250: small floats to and from f32, f16 and bf16 with a
+ * power-of-two scale.
  *
- * The scale is the exponent field of an f32: decoding multiplies by 2^(exponent - 127), encoding divides by it, then rounds
- * to nearest even (or stochastically) and overflows as MODE.FP16_OVFL says; fp6 and fp4 always saturate. The packed stochastic
- * forms, whose use of one random number for several elements is not documented, and the forms that take their scale by lane
- * (v_cvt_scale_pk8_*) are left out: they stop with a diagnostic. */
+ * The scale is the exponent field of an f32: decoding multiplies by 2^(exponent - 127), encoding divides by
+ * it, then rounds to nearest even (or stochastically) and overflows as MODE.FP16_OVFL says; fp6 and fp4
+ * always saturate. The packed stochastic forms, whose use of one random number for several elements is not
+ * documented, and the forms that take their scale by lane (v_cvt_scale_pk8_*) are left out: they stop with a
+ * diagnostic. */
 #include "vector.h"
 
-/* X(name, narrow format, wide format, elements): decoding. Two elements come from the word or byte that op_sel picks, one from the
- * byte; 32 from consecutive registers. */
+/* X(name, narrow format, wide format, elements): decoding. Two elements come from the word or byte that
+ * op_sel picks, one from the byte; 32 from consecutive registers. */
 #define DECODE_LIST(X)                                                                                       \
   X(v_cvt_scalef32_f32_fp8, FP8, F32, 1)                                                                     \
   X(v_cvt_scalef32_f32_bf8, BF8, F32, 1)                                                                     \
@@ -29,8 +31,8 @@
   X(v_cvt_scalef32_pk32_bf16_fp6, FP6, BF16, 32)                                                             \
   X(v_cvt_scalef32_pk32_bf16_bf6, BF6, BF16, 32)
 
-/* Encoding. One element is rounded stochastically into the byte that op_sel picks; two go to the word or byte that it picks;
- * more fill consecutive registers. */
+/* Encoding. One element is rounded stochastically into the byte that op_sel picks; two go to the word or byte
+ * that it picks; more fill consecutive registers. */
 #define ENCODE_LIST(X)                                                                                       \
   X(v_cvt_scalef32_sr_fp8_f32, FP8, F32, 1)                                                                  \
   X(v_cvt_scalef32_sr_bf8_f32, BF8, F32, 1)                                                                  \
@@ -83,7 +85,9 @@ static const scaled_op scaled_ops[] = {
 
 enum { MAX_ELEMENTS = 32 };
 
-static double scale_of(uint32_t bits) { return (double)emu_f32_from_e8m0(bits >> 23); }
+static double scale_of(uint32_t bits) {
+  return (double)emu_f32_from_e8m0(bits >> 23);
+}
 
 static double wide_value(wide_format wide, uint32_t bits) {
   if (wide == WIDE_F32) return (double)emu_float(bits);
@@ -108,12 +112,13 @@ static const uint32_t (*source_registers(emu_wave *w, const emu_instruction *i, 
     emu_fault(w, i, -1, "source of a scaled conversion is not a range of vector registers");
     return NULL;
   }
-  return (const uint32_t (*)[EMU_LANES])emu_registers(w, o);
+  return (const uint32_t(*)[EMU_LANES])emu_registers(w, o);
 }
 
 /* out[element][lane] packed at `bits` each into the destination's registers, active lanes only. */
-static void write_packed(emu_wave *w, const emu_instruction *i, uint32_t (*out)[EMU_LANES], int elements, int bits) {
-  uint32_t (*to)[EMU_LANES] = emu_registers(w, &i->operand[0]);
+static void write_packed(emu_wave *w, const emu_instruction *i, uint32_t (*out)[EMU_LANES], int elements,
+                         int bits) {
+  uint32_t(*to)[EMU_LANES] = emu_registers(w, &i->operand[0]);
   int words = elements * bits / 32;
   if (emu_row_of(w, &i->operand[0]) + (uint32_t)words > w->vector_rows) {
     emu_fault(w, i, -1, "destination of a scaled conversion reaches past the vector registers");
@@ -127,7 +132,8 @@ static void write_packed(emu_wave *w, const emu_instruction *i, uint32_t (*out)[
     for (int e = 0; e < elements; ++e) {
       pending |= (uint64_t)out[e][lane] << filled;
       filled += bits;
-      for (; filled >= 32; filled -= 32, pending >>= 32) to[word++][lane] = (uint32_t)pending;
+      for (; filled >= 32; filled -= 32, pending >>= 32)
+        to[word++][lane] = (uint32_t)pending;
     }
   }
 }
@@ -141,7 +147,8 @@ static void decode_scaled(emu_wave *w, const emu_instruction *i) {
     uint32_t out[MAX_ELEMENTS][EMU_LANES];
     const uint32_t(*words)[EMU_LANES] = source_registers(w, i, bits * op->elements);
     if (!words) return;
-    for (int e = 0; e < op->elements; ++e) LANES {
+    for (int e = 0; e < op->elements; ++e)
+      LANES {
         double value = (double)emu_decode(op->narrow, get_bits(words, lane, e * bits, bits));
         out[e][lane] = wide_code(w, op->wide, value * scale_of(scale[lane]));
       }
@@ -154,8 +161,10 @@ static void decode_scaled(emu_wave *w, const emu_instruction *i) {
   int offset = op->elements == 1 || bits == 4 ? 8 * pick : 16 * (pick & 1);
   int second = op->elements == 1 ? offset : offset + bits;
   LANES {
-    low.lane[lane] = wide_code(w, op->wide, (double)emu_decode(op->narrow, p[lane] >> offset) * scale_of(scale[lane]));
-    high.lane[lane] = wide_code(w, op->wide, (double)emu_decode(op->narrow, p[lane] >> second) * scale_of(scale[lane]));
+    low.lane[lane] =
+        wide_code(w, op->wide, (double)emu_decode(op->narrow, p[lane] >> offset) * scale_of(scale[lane]));
+    high.lane[lane] =
+        wide_code(w, op->wide, (double)emu_decode(op->narrow, p[lane] >> second) * scale_of(scale[lane]));
   }
   if (op->elements == 1) {
     emu_result(w, i, op->wide == WIDE_F32 ? EMU_F32 : EMU_F16, low.lane);
@@ -169,7 +178,8 @@ static void decode_scaled(emu_wave *w, const emu_instruction *i) {
 
 static void encode_one_stochastically(emu_wave *w, const emu_instruction *i, const scaled_op *op) {
   emu_block x, y, z, old_block, r;
-  const uint32_t *p = source_b32(w, i, 0, &x), *random = source_b32(w, i, 1, &y), *scale = source_b32(w, i, 2, &z);
+  const uint32_t *p = source_b32(w, i, 0, &x), *random = source_b32(w, i, 1, &y),
+                 *scale = source_b32(w, i, 2, &z);
   const uint32_t *old = emu_previous(w, i, EMU_B32, &old_block).lo;
   int shift = 8 * (i->op_sel >> 2 & 3);
   LANES {
@@ -194,8 +204,10 @@ static void encode_scaled(emu_wave *w, const emu_instruction *i) {
     const uint32_t *scale = source_b32(w, i, 1, &y);
     const uint32_t(*words)[EMU_LANES] = source_registers(w, i, wide_bits * op->elements);
     if (!words) return;
-    for (int e = 0; e < op->elements; ++e) LANES {
-        double value = wide_value(op->wide, get_bits(words, lane, e * wide_bits, wide_bits)) / scale_of(scale[lane]);
+    for (int e = 0; e < op->elements; ++e)
+      LANES {
+        double value =
+            wide_value(op->wide, get_bits(words, lane, e * wide_bits, wide_bits)) / scale_of(scale[lane]);
         out[e][lane] = emu_encode(op->narrow, value, EMU_ROUND_NEAREST_EVEN, saturate);
       }
     write_packed(w, i, out, op->elements, bits);
@@ -214,7 +226,8 @@ static void encode_scaled(emu_wave *w, const emu_instruction *i) {
   int shift = bits == 4 ? 8 * (i->op_sel >> 2 & 3) : 16 * (i->op_sel >> 3 & 1);
   uint32_t field = ((1u << 2 * bits) - 1) << shift;
   LANES {
-    double first = wide_value(op->wide, p[lane]), second = wide_value(op->wide, op->wide == WIDE_F32 ? q[lane] : p[lane] >> 16);
+    double first = wide_value(op->wide, p[lane]),
+           second = wide_value(op->wide, op->wide == WIDE_F32 ? q[lane] : p[lane] >> 16);
     uint32_t low = emu_encode(op->narrow, first / scale_of(scale[lane]), EMU_ROUND_NEAREST_EVEN, saturate);
     uint32_t high = emu_encode(op->narrow, second / scale_of(scale[lane]), EMU_ROUND_NEAREST_EVEN, saturate);
     r.lane[lane] = (old[lane] & ~field) | (low | high << bits) << shift;
@@ -227,7 +240,7 @@ const emu_row emu_vector_scale_rows[] = {
     DECODE_LIST(X)
 #undef X
 #define X(name, narrow, wide, elements) {#name, encode_scaled, 1, 0},
-    ENCODE_LIST(X)
+        ENCODE_LIST(X)
 #undef X
-    END_OF_ROWS,
+            END_OF_ROWS,
 };

@@ -49,7 +49,8 @@ static void v_lshl_add_u64(emu_wave *w, const emu_instruction *i) {
   emu_result64(w, i, EMU_B64, r.lo.lane, r.hi.lane);
 }
 
-/* 32 x 32 + 64 bits. The carry is bit 64 of the exact sum; for signed factors both terms are extended by their signs. */
+/* 32 x 32 + 64 bits. The carry is bit 64 of the exact sum; for signed factors both terms are extended by
+ * their signs. */
 EMU_INLINE void multiply_add(emu_wave *w, const emu_instruction *i, bool is_signed, bool has_carry) {
   emu_block x, y;
   block_pair z, r;
@@ -57,7 +58,8 @@ EMU_INLINE void multiply_add(emu_wave *w, const emu_instruction *i, bool is_sign
   emu_lanes s = source_64(w, i, 2, EMU_B64, &z);
   uint8_t flag[EMU_LANES];
   LANES {
-    uint64_t product = is_signed ? (uint64_t)((int64_t)(int32_t)p[lane] * (int32_t)q[lane]) : (uint64_t)p[lane] * q[lane];
+    uint64_t product =
+        is_signed ? (uint64_t)((int64_t)(int32_t)p[lane] * (int32_t)q[lane]) : (uint64_t)p[lane] * q[lane];
     uint64_t c = pair_at(s, lane), sum = product + c;
     uint64_t carry = sum < c, signs = is_signed ? (product ^ c) >> 63 : 0;
     flag[lane] = (uint8_t)(carry ^ signs);
@@ -67,10 +69,18 @@ EMU_INLINE void multiply_add(emu_wave *w, const emu_instruction *i, bool is_sign
   if (has_carry) emu_result_mask(w, i, 1, pack_mask(flag));
 }
 
-static void v_mad_u64_u32(emu_wave *w, const emu_instruction *i) { multiply_add(w, i, false, true); }
-static void v_mad_i64_i32(emu_wave *w, const emu_instruction *i) { multiply_add(w, i, true, true); }
-static void v_mad_nc_u64_u32(emu_wave *w, const emu_instruction *i) { multiply_add(w, i, false, false); }
-static void v_mad_nc_i64_i32(emu_wave *w, const emu_instruction *i) { multiply_add(w, i, true, false); }
+static void v_mad_u64_u32(emu_wave *w, const emu_instruction *i) {
+  multiply_add(w, i, false, true);
+}
+static void v_mad_i64_i32(emu_wave *w, const emu_instruction *i) {
+  multiply_add(w, i, true, true);
+}
+static void v_mad_nc_u64_u32(emu_wave *w, const emu_instruction *i) {
+  multiply_add(w, i, false, false);
+}
+static void v_mad_nc_i64_i32(emu_wave *w, const emu_instruction *i) {
+  multiply_add(w, i, true, false);
+}
 
 const emu_row emu_vector_wide_rows[] = {
     ROW(v_lshlrev_b64),
