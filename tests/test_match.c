@@ -458,7 +458,7 @@ static void disturb(match_request *r, uint64_t *state) {
     strided(r, (tensor_name)name)->strides[at] = number;
     break;
   case 3:
-    strided(r, (tensor_name)name)->strides[0] += 64;
+    if (strided(r, (tensor_name)name)->strides[0] < (int64_t)1 << 40) t->strides[0] += 64;
     break;
   case 4:
     t->data += (uint64_t)random_below(state, 33);
