@@ -277,6 +277,35 @@ Test(emu_vector, every_row_holds_on_gfx1250) {
   expect_target("gfx1250", 500);
 }
 
+/* ---- what is not emulated ---- */
+
+static bool faults(const char *target, const char *name, bool clamp) {
+  static const uint8_t nothing[4];
+  bench b;
+  cr_assert(bench_init(&b, emu_find_target(target), nothing, sizeof nothing));
+  const emu_row *row = emu_find_row(name, strlen(name));
+  cr_assert_not_null(row);
+  emu_instruction i = {
+      .handler = row->handler, .row = row, .source0 = 1, .op_sel_hi = 7, .clamp = clamp, .text = name};
+  i.operand_count = 3;
+  for (int n = 0; n < 3; ++n)
+    i.operand[n] = (emu_operand){.kind = EMU_VECTOR, .index = (uint16_t)(10 + n), .count = 1};
+  b.module.code[0] = i;
+  i.handler(&b.wave, &b.module.code[0]);
+  bool faulted = b.wave.faulted;
+  bench_finish(&b);
+  return faulted;
+}
+
+Test(emu_vector, a_clamped_byte_conversion_is_another_format) {
+  static const char *const names[] = {"v_cvt_pk_fp8_f32", "v_cvt_sr_fp8_f32", "v_cvt_f32_fp8",
+                                      "v_cvt_pk_f32_fp8", "v_cvt_pk_f16_fp8", "v_cvt_pk_fp8_f16"};
+  for (size_t n = 0; n < sizeof names / sizeof *names; ++n) {
+    cr_expect(faults("gfx1250", names[n], true), "%s", names[n]);
+    cr_expect_not(faults("gfx1250", names[n], false), "%s", names[n]);
+  }
+}
+
 /* ---- coverage ----
  */
 

@@ -8,6 +8,13 @@ static uint32_t source_byte(const emu_instruction *i) {
   return 8u * i->byte_sel;
 }
 
+/* gfx1250 turns the clamp bit of these into another format (e5m3), which is not emulated. */
+static bool other_format(emu_wave *w, const emu_instruction *i) {
+  if (!i->clamp || w->target->generation < 12) return false;
+  emu_fault(w, i, -1, "an 8-bit conversion with clamp, which selects e5m3, is not emulated");
+  return true;
+}
+
 #define DECODE_8(p, shift, format)                                                                           \
   switch (format) {                                                                                          \
   case EMU_FORMAT_FP8:                                                                                       \
@@ -34,6 +41,7 @@ static emu_format_id dialect(const emu_wave *w, bool is_fp8) {
 }
 
 static void one_from_8(emu_wave *w, const emu_instruction *i, bool is_fp8) {
+  if (other_format(w, i)) return;
   emu_block x, r;
   decode_8(source_b32(w, i, 0, &x), source_byte(i), dialect(w, is_fp8), &r);
   result_f32(w, i, &r);
@@ -47,6 +55,7 @@ static void v_cvt_f32_bf8(emu_wave *w, const emu_instruction *i) {
 
 /* Two bytes of a word (op_sel, a true16 half or SDWA picks the word) to two f32. */
 static void two_from_8(emu_wave *w, const emu_instruction *i, bool is_fp8) {
+  if (other_format(w, i)) return;
   emu_block x;
   block_pair r;
   const uint32_t *p = source_b16(w, i, 0, &x);
@@ -63,6 +72,7 @@ static void v_cvt_pk_f32_bf8(emu_wave *w, const emu_instruction *i) {
 
 /* gfx1250: the same to f16, which holds every 8-bit float exactly. */
 static void halves_from_8(emu_wave *w, const emu_instruction *i, bool is_fp8, bool two) {
+  if (other_format(w, i)) return;
   emu_block x, low, high;
   const uint32_t *p = two ? source_b16(w, i, 0, &x) : source_b32(w, i, 0, &x);
   decode_8(p, two ? 0 : source_byte(i), dialect(w, is_fp8), &low);
@@ -107,6 +117,7 @@ static void encode_8(emu_format_id format, const uint32_t *p, bool saturate, uin
 
 /* Two f32 to two bytes of the destination's word; the other word stays (op_sel picks). */
 static void two_to_8(emu_wave *w, const emu_instruction *i, bool is_fp8) {
+  if (other_format(w, i)) return;
   emu_block x, y, low, high;
   const uint32_t *p = source_f32(w, i, 0, &x), *q = source_f32(w, i, 1, &y);
   encode_8(dialect(w, is_fp8), p, mode_fp16_overflow(w), low.lane);
@@ -122,6 +133,7 @@ static void v_cvt_pk_bf8_f32(emu_wave *w, const emu_instruction *i) {
 }
 
 static void two_halves_to_8(emu_wave *w, const emu_instruction *i, bool is_fp8) {
+  if (other_format(w, i)) return;
   emu_block x, r;
   const uint32_t *p = emu_source(w, i, 0, EMU_PK_F16, &x).lo;
   emu_format_id format = dialect(w, is_fp8);
@@ -141,6 +153,7 @@ static void v_cvt_pk_bf8_f16(emu_wave *w, const emu_instruction *i) {
 /* Stochastic rounding with the random number in source 1, to one byte; the others stay. gfx9 picks the byte
  * with op_sel[3:2]. */
 static void stochastic_to_8(emu_wave *w, const emu_instruction *i, bool is_fp8, bool from_half) {
+  if (other_format(w, i)) return;
   emu_block x, y, z, r;
   const uint32_t *p = from_half ? source_f16(w, i, 0, &x) : source_f32(w, i, 0, &x);
   const uint32_t *q = source_b32(w, i, 1, &y), *old = emu_previous(w, i, EMU_B32, &z).lo;
