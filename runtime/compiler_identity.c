@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST_PARTS = 16 };
@@ -179,45 +182,75 @@ static void version_from_names(const parts *p, const char *prefix, char *out, si
   }
 }
 
-/* The word after "version" in what `clang --version` says. */
-static void version_from_clang(const char *path, char *out, size_t size) {
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Reads up to the end, `size` - 1 bytes or the time limit; false after the last. */
+static bool read_answer(int fd, char *out, size_t size, double seconds) {
+  double deadline = now() + seconds;
+  size_t length = 0;
+  bool in_time = true;
+  while (in_time && length < size - 1) {
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    double left = deadline - now();
+    in_time = left > 0;
+    if (!in_time || poll(&readable, 1, (int)(left * 1e3) + 1) <= 0) continue;
+    ssize_t n = read(fd, out + length, size - 1 - length);
+    if (n == 0 || (n < 0 && errno != EINTR)) break;
+    if (n > 0) length += (size_t)n;
+  }
+  out[length] = '\0';
+  return in_time;
+}
+
+/* The word after "version" in what `clang --version` says. False when it says nothing for too long: it would
+ * compile no faster. */
+static bool version_from_clang(const char *path, char *out, size_t size) {
+  enum { SECONDS = 20 }; /* real ones take 0.03 */
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return;
+  if (pipe2(ends, O_CLOEXEC) != 0) return true;
   posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
   pid_t child = 0;
   char version[] = "--version", *arguments[] = {(char *)path, version, NULL}, *environment[] = {NULL};
-  bool started = posix_spawn_file_actions_init(&actions) == 0;
-  if (started) {
-    started = posix_spawn_file_actions_adddup2(&actions, ends[1], 1) == 0 &&
-              posix_spawn(&child, path, &actions, NULL, arguments, environment) == 0;
+  bool started = false;
+  if (posix_spawn_file_actions_init(&actions) == 0) {
+    if (posix_spawnattr_init(&attributes) == 0) {
+      posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+      posix_spawnattr_setpgroup(&attributes, 0); /* so that it can be killed whole */
+      started = posix_spawn_file_actions_adddup2(&actions, ends[1], 1) == 0 &&
+                posix_spawn(&child, path, &actions, &attributes, arguments, environment) == 0;
+      posix_spawnattr_destroy(&attributes);
+    }
     posix_spawn_file_actions_destroy(&actions);
   }
   close(ends[1]);
-  char said[1024];
-  size_t length = 0;
-  for (ssize_t n = 0; started && length<sizeof said - 1; length += n> 0 ? (size_t)n : 0) {
-    n = read(ends[0], said + length, sizeof said - 1 - length);
-    if (n == 0 || (n < 0 && errno != EINTR)) break;
-  }
-  said[length] = '\0';
+  char said[1024] = "";
+  bool in_time = !started || read_answer(ends[0], said, sizeof said, SECONDS);
   close(ends[0]);
+  /* What it says has been read: one that closed its output and went on is not waited for. */
+  if (started) kill(-child, SIGKILL);
   while (started && waitpid(child, NULL, 0) < 0 && errno == EINTR)
     continue;
   const char *word = strstr(said, "version ");
   if (word) snprintf(out, size, "%.*s", (int)strcspn(word + 8, " \n"), word + 8);
+  return in_time;
 }
 
-static void find_version(compiler *c, const parts *p) {
+static bool find_version(compiler *c, const parts *p) {
   snprintf(c->version, sizeof c->version, "unknown");
   switch (c->kind) {
   case COMPILER_HIPRTC:
     version_from_names(p, "libhiprtc.so.", c->version, sizeof c->version);
-    break;
+    return true;
   case COMPILER_NVRTC:
     version_from_names(p, "libnvrtc-builtins.so.", c->version, sizeof c->version);
-    break;
+    return true;
   default:
-    version_from_clang(c->path, c->version, sizeof c->version);
+    return version_from_clang(c->path, c->version, sizeof c->version);
   }
 }
 
@@ -300,15 +333,17 @@ hd_status compiler_identify(compiler *c, diags *errors) {
   gather_parts(c, &p);
   for (int i = 0; i < p.count; i++)
     keep = describe_file(p.paths[i], &before) && keep;
-  bool hashed = hash_parts(&p, hex);
-  if (hashed) {
-    find_version(c, &p);
+  bool hashed = hash_parts(&p, hex), answered = !hashed || find_version(c, &p);
+  if (hashed && answered) {
     snprintf(c->identity, sizeof c->identity, "%s %s sha256:%s", compiler_name(c->kind), c->version, hex);
     if (keep && !before.failed) memo_write(memo, c, &before);
+  } else if (hashed) {
+    diags_errorf(errors, "compile.unavailable", NULL, "%s gave no answer when it was asked for its version",
+                 c->path);
   } else {
     diags_errorf(errors, "compile.unavailable", NULL, "%s can't be read: %s", c->path, strerror(errno));
   }
   text_finish(&before);
   parts_finish(&p);
-  return hashed ? HD_OK : HD_IO;
+  return !hashed ? HD_IO : answered ? HD_OK : HD_UNAVAILABLE;
 }

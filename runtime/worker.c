@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +12,6 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <signal.h>
 
 typedef void (*compile_function)(const char *compiler, const char *path, const worker_job *job,
                                  worker_answer *out_answer);
@@ -137,7 +137,31 @@ static void limit(unsigned long long memory_bytes) {
   setrlimit(RLIMIT_CORE, &none);
 }
 
-/* The kernel kills this process with its parent, but not the clang that it runs. That one counts its own
+/* The worker leads a process group of its own: this takes along clang and whatever clang started. */
+static void end_group(int signal_number) {
+  (void)signal_number;
+  kill(0, SIGKILL);
+}
+
+/* A parent that was killed leaves no compile behind. The kernel's signal reaches this process alone, so with
+ * a clang below it passes the end on. A library's worker has no children, and a library may put a handler of
+ * its own in the place of ours: there it is SIGKILL. */
+static void end_with_parent(int has_children) {
+  struct sigaction action = {.sa_handler = end_group};
+  if (!has_children || getpgrp() != getpid() || sigaction(SIGTERM, &action, NULL) != 0)
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  else
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
+/* Whether nobody reads answers any more: the parent was gone before end_with_parent could ask for its
+ * signal. */
+static int is_orphan(int out) {
+  struct pollfd end = {.fd = out};
+  return poll(&end, 1, 0) == 1 && (end.revents & POLLERR);
+}
+
+/* Should this process be killed together with its parent, nobody is left to end clang. It counts its own
  * processor time from zero; a library's compiles all count here, so there it would be no limit on one of
  * them. */
 static void limit_child_time(unsigned long long seconds) {
@@ -146,7 +170,6 @@ static void limit_child_time(unsigned long long seconds) {
 }
 
 int main(int count, char **arguments) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a parent that was killed leaves no compile behind */
   if (count != 5) {
     fprintf(stderr,
             "heddle-compile-worker: started by heddle, not by hand: COMPILER PATH MEMORY_BYTES SECONDS\n");
@@ -162,7 +185,9 @@ int main(int count, char **arguments) {
   /* Whatever the host had open without O_CLOEXEC is none of the compiler's business. */
   close_range(3, ~0U, 0);
   limit(strtoull(arguments[3], NULL, 10));
-  if (strcmp(arguments[1], "llvm") == 0) limit_child_time(strtoull(arguments[4], NULL, 10));
+  int has_children = strcmp(arguments[1], "llvm") == 0;
+  end_with_parent(has_children);
+  if (has_children) limit_child_time(strtoull(arguments[4], NULL, 10));
 
   /* The protocol moves away from 0 and 1: a compiler that prints must not be able to write into it. */
   int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3),
@@ -175,6 +200,7 @@ int main(int count, char **arguments) {
     worker_job job;
     int got = job_read(in, &job);
     if (got != 1) return got == 0 ? 0 : 4;
+    if (is_orphan(out)) return 0;
     worker_answer answer = {0};
     compile(arguments[1], arguments[2], &job, &answer);
     int sent = answer_write(out, &answer);

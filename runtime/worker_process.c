@@ -1,15 +1,18 @@
 #include "worker_process.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +20,15 @@
 #include <unistd.h>
 
 #define WORKER_NAME "heddle-compile-worker"
+#define FOLDER_STEM "heddle-compile-"
+
+/* Longer than any compile: a folder in use changes more often. */
+enum { ABANDONED_SECONDS = 600 };
+
+#define NO_WORKER                                                                                            \
+  (worker_process) {                                                                                         \
+    .in = -1, .out = -1, .errors = -1, .folder_lock = -1                                                     \
+  }
 
 static double now(void) {
   struct timespec t;
@@ -99,13 +111,55 @@ static void remove_folder(const char *folder) {
   if (*folder) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* -1 where it is no folder, or where somebody holds it. */
+static int lock_folder(int at, const char *path) {
+  int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+/* The folders of a process that was killed: ours, old, and held by nobody. The lock ends with its holder,
+ * also in another container, where the holder's number would say nothing. */
+static void remove_abandoned(const char *place) {
+  DIR *d = opendir(place);
+  if (!d) return;
+  for (struct dirent *e; (e = readdir(d));) {
+    struct stat facts;
+    char path[1400];
+    if (strncmp(e->d_name, FOLDER_STEM, sizeof FOLDER_STEM - 1) != 0) continue;
+    int fd = lock_folder(dirfd(d), e->d_name);
+    if (fd < 0) continue;
+    if (fstat(fd, &facts) == 0 && facts.st_uid == geteuid() &&
+        facts.st_mtime + ABANDONED_SECONDS < time(NULL) &&
+        (size_t)snprintf(path, sizeof path, "%s/%s", place, e->d_name) < sizeof path)
+      remove_folder(path);
+    close(fd);
+  }
+  closedir(d);
+}
+
+static const char *temporary_place(int index) {
+  return index == 0 ? getenv("TMPDIR") : "/tmp";
+}
+
+/* Once in a process is enough. */
+static void remove_all_abandoned(void) {
+  for (int i = 0; i < 2; i++) {
+    const char *place = temporary_place(i);
+    if (place && place[0] == '/') remove_abandoned(place);
+  }
+}
+
 static hd_status make_folder(char *out_folder, size_t size, diags *errors) {
-  const char *places[] = {getenv("TMPDIR"), "/tmp"};
+  static pthread_once_t cleaned = PTHREAD_ONCE_INIT;
+  pthread_once(&cleaned, remove_all_abandoned);
+  const char *places[] = {temporary_place(0), temporary_place(1)};
   int failed = ENOENT;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     if (!places[i] || places[i][0] != '/') continue;
     char folder[1024];
-    int n = snprintf(folder, sizeof folder, "%s/heddle-compile-XXXXXX", places[i]);
+    int n = snprintf(folder, sizeof folder, "%s/" FOLDER_STEM "XXXXXX", places[i]);
     if (n < 0 || (size_t)n >= sizeof folder || sizeof folder > size) continue;
     if (mkdtemp(folder)) {
       memcpy(out_folder, folder, (size_t)n + 1);
@@ -204,12 +258,13 @@ static int spawn(pid_t *out_pid, char *const arguments[], char *const environmen
 }
 
 hd_status worker_start(worker_process *w, const compiler *c, const compile_limits *limits, diags *errors) {
-  *w = (worker_process){.in = -1, .out = -1, .errors = -1};
+  *w = NO_WORKER;
   char worker[4096];
   hd_status status = worker_find(worker, sizeof worker, errors);
   if (status != HD_OK) return status;
   status = make_folder(w->folder, sizeof w->folder, errors);
   if (status != HD_OK) return status;
+  w->folder_lock = lock_folder(AT_FDCWD, w->folder); /* -1 where a file system has no locks: none cleans up */
 
   int fds[5] = {-1, -1, -1, -1, -1}; /* request pipe, response pipe, errors */
   int failed = 0;
@@ -239,7 +294,8 @@ hd_status worker_start(worker_process *w, const compiler *c, const compile_limit
   if (failed) {
     close_all(fds, 5);
     remove_folder(w->folder);
-    *w = (worker_process){.in = -1, .out = -1, .errors = -1};
+    if (w->folder_lock >= 0) close(w->folder_lock);
+    *w = NO_WORKER;
     diags_errorf(errors, "compile.worker", NULL, "the compile worker %s can't be started: %s", worker,
                  strerror(failed));
     return HD_UNAVAILABLE;
@@ -404,6 +460,7 @@ void worker_stop(worker_process *w, worker_end *out_end) {
   close(w->out);
   close(w->errors);
   remove_folder(w->folder);
-  *w = (worker_process){.in = -1, .out = -1, .errors = -1};
+  if (w->folder_lock >= 0) close(w->folder_lock);
+  *w = NO_WORKER;
   if (out_end) *out_end = end;
 }

@@ -12,6 +12,7 @@ typedef struct worker_process {
   int in, out;       /* our ends: requests go into `in`, responses come out of `out` */
   int errors;        /* a file in the folder that takes the worker's stderr and stray stdout */
   char folder[1024]; /* private TMPDIR, removed when it stops */
+  int folder_lock;   /* keeps other processes from taking the folder for one that was left behind */
   int served;        /* answers so far */
 } worker_process;
 

@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- sources ---- */
@@ -397,6 +399,54 @@ Test(compile, a_killed_host_leaves_no_process_behind) {
   kill(host, SIGKILL);
   waitpid(host, NULL, 0);
   cr_expect(ends_within(read_pid(path), 30));
+}
+
+/* Without using any processor time, too, and with what the compiler itself started. */
+Test(compile, a_killed_host_leaves_no_sleeping_process_behind) {
+  char folder[64], path[128], script[512];
+  make_folder(folder);
+  snprintf(path, sizeof path, "%s/pid", folder);
+  snprintf(script, sizeof script, "#!/bin/sh\nsleep 300 &\necho $! > %s.new\nmv %s.new %s\nwait\n", path,
+           path, path);
+  compiler c = fake_clang(folder, script);
+  setenv("TMPDIR", folder, 1);
+  pid_t host = fork();
+  if (host == 0) {
+    compile_with(&c, "gfx950", good, NULL, 60.0, 0);
+    _exit(0);
+  }
+  for (int i = 0; i < 1000 && access(path, R_OK) != 0; i++)
+    usleep(10000);
+  kill(host, SIGKILL);
+  waitpid(host, NULL, 0);
+  pid_t sleeper = read_pid(path);
+  cr_expect(ends_within(sleeper, 10));
+  kill(sleeper, SIGKILL);
+}
+
+/* A killed host can't remove its folder: a later one does, once it is old and nobody holds it. */
+Test(compile, an_abandoned_folder_is_removed_and_one_in_use_is_not) {
+  char folder[64], abandoned[128], file[192], in_use[128], young[128];
+  make_folder(folder);
+  snprintf(abandoned, sizeof abandoned, "%s/heddle-compile-aaaaaa", folder);
+  snprintf(in_use, sizeof in_use, "%s/heddle-compile-bbbbbb", folder);
+  snprintf(young, sizeof young, "%s/heddle-compile-cccccc", folder);
+  snprintf(file, sizeof file, "%s/kernel.hip", abandoned);
+  cr_assert(mkdir(abandoned, 0700) == 0 && mkdir(in_use, 0700) == 0 && mkdir(young, 0700) == 0);
+  write_text(file, "left behind", 0600);
+  int held = open(in_use, O_RDONLY | O_DIRECTORY);
+  cr_assert(held >= 0 && flock(held, LOCK_EX) == 0);
+  struct timespec long_ago[2] = {{.tv_sec = time(NULL) - 3600}, {.tv_sec = time(NULL) - 3600}};
+  cr_assert(utimensat(AT_FDCWD, abandoned, long_ago, 0) == 0 &&
+            utimensat(AT_FDCWD, in_use, long_ago, 0) == 0);
+  setenv("TMPDIR", folder, 1);
+  compiler c = fake_clang(folder, "#!/bin/sh\nexit 1\n");
+  compile_result r = compile_with(&c, "gfx950", good, NULL, 20, 0);
+  compile_result_finish(&r);
+  cr_expect(access(abandoned, F_OK) != 0);
+  cr_expect(access(in_use, F_OK) == 0);
+  cr_expect(access(young, F_OK) == 0);
+  close(held);
 }
 
 Test(compile, a_worker_of_another_build_is_told_apart) {
