@@ -538,6 +538,32 @@ EACH_BUILD(multiplies_half_matrices) {
   bench_close(&t);
 }
 
+EACH_BUILD(keeps_more_values_than_256_registers_hold) {
+  enum { LIVE = 300 };
+  static float x[LIVE][64], out[LIVE][64];
+  uint32_t wave = strncmp(b->target, "gfx9", 4) == 0 ? 64 : 32;
+  bench t;
+  bench_open(&t, b);
+  for (int i = 0; i < LIVE * 64; ++i)
+    (&x[0][0])[i] = (float)(int)(random_bits() % 64) - 32;
+  struct {
+    device_pointer in, out;
+  } args = {put(&t, x, sizeof x), put(&t, NULL, sizeof out)};
+  run(&t, "many_registers", (shape){{1, 1, 1}, {wave, 1, 1}, 0}, &args, sizeof args);
+  get(&t, out, args.out, sizeof out);
+  for (uint32_t lane = 0; lane < wave; ++lane) {
+    float v[LIVE];
+    for (int n = 0; n < LIVE; ++n)
+      v[n] = x[n][lane];
+    for (int n = 0; n < LIVE; ++n)
+      v[n] = v[n] * v[LIVE - 1 - n] + v[(n + 7) % LIVE]; /* whole numbers: exact or rounded alike */
+    for (int n = 0; n < LIVE; ++n)
+      cr_assert_float_eq(out[n][lane], v[n], 1e-6 * fabs((double)v[n]), "%s: value %d of lane %u: %g, not %g",
+                         t.label, n, lane, out[n][lane], v[n]);
+  }
+  bench_close(&t);
+}
+
 EACH_BUILD(replays_a_captured_graph) {
   enum { N = 256 };
   float x[N], y[N], z[N];

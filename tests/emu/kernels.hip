@@ -274,3 +274,20 @@ KERNEL void matrix_half(const u16 *a, const u16 *b, float *c, int k) {
     c[256 + (HALF_ROWS * group + r) * 16 + i] = brain[r];
   }
 }
+
+/* More live values than 256 registers hold: gfx1250 reaches the upper ones through s_set_vgpr_msb, others spill or use AGPRs. */
+enum { LIVE = 300 };
+KERNEL __attribute__((amdgpu_flat_work_group_size(32, 64), amdgpu_waves_per_eu(1, 1))) void many_registers(const float *in, float *out) {
+  int t = thread_x();
+  float v[LIVE];
+#pragma unroll
+  for (int n = 0; n < LIVE; ++n) v[n] = in[n * 64 + t];
+#pragma unroll
+  for (int n = 0; n < LIVE; ++n) {
+    asm volatile("" : "+v"(v[n])); /* all of them live at once */
+  }
+#pragma unroll
+  for (int n = 0; n < LIVE; ++n) v[n] = v[n] * v[LIVE - 1 - n] + v[(n + 7) % LIVE];
+#pragma unroll
+  for (int n = 0; n < LIVE; ++n) out[n * 64 + t] = v[n];
+}
