@@ -114,6 +114,8 @@ static hd_status read_facts(hip_device *h, diags *errors) {
     return HD_UNAVAILABLE;
   }
   memcpy(d->facts.target, arch, length);
+  /* libheddle-hip.so is this library over the emulated device, and its devices' names say so. */
+  d->facts.emulated = strstr(d->facts.name, "(not hardware)") != NULL;
   return HD_OK;
 }
 

@@ -126,9 +126,9 @@
   X(hipFuncAttribute, hipFuncAttributePreferredSharedMemoryCarveout, 9)
 
 /* What hipDeviceGetAttribute and the two structs of properties tell, under our own names:
- * X(property, attribute, offset in hipDeviceProp_tR0600, its size, offset in hipDeviceProp_tR0000, its size).
- * A size of 0: the struct has no such member. Bytes. The last parameter is the member's name. */
-#define HIP_PROPERTIES(X)                                                                                    \
+ * X(property, attribute, offset in hipDeviceProp_tR0600, its size, offset in hipDeviceProp_tR0000, its size, member).
+ * Bytes. The second list: what the older struct has no member for. */
+#define HIP_PROPERTIES_OF_BOTH(X)                                                                            \
   X(TOTAL_MEMORY, hipDeviceAttributeTotalGlobalMem, 84, 288, 8, 256, 8, totalGlobalMem)                      \
   X(LDS_PER_BLOCK, hipDeviceAttributeMaxSharedMemoryPerBlock, 74, 296, 8, 264, 8, sharedMemPerBlock)         \
   X(REGISTERS_PER_BLOCK, hipDeviceAttributeMaxRegistersPerBlock, 71, 304, 4, 272, 4, regsPerBlock)           \
@@ -153,27 +153,31 @@
   X(PCI_BUS, hipDeviceAttributePciBusId, 67, 584, 4, 368, 4, pciBusID)                                       \
   X(PCI_DEVICE, hipDeviceAttributePciDeviceId, 68, 588, 4, 372, 4, pciDeviceID)                              \
   X(PCI_DOMAIN, hipDeviceAttributePciDomainID, 69, 592, 4, 364, 4, pciDomainID)                              \
-  X(COPY_ENGINES, hipDeviceAttributeAsyncEngineCount, 2, 600, 4, 0, 0, asyncEngineCount)                     \
-  X(ONE_ADDRESS_SPACE, hipDeviceAttributeUnifiedAddressing, 85, 604, 4, 0, 0, unifiedAddressing)             \
   X(MEMORY_CLOCK, hipDeviceAttributeMemoryClockRate, 60, 608, 4, 312, 4, memoryClockRate)                    \
   X(MEMORY_BUS, hipDeviceAttributeMemoryBusWidth, 59, 612, 4, 316, 4, memoryBusWidth)                        \
   X(L2, hipDeviceAttributeL2CacheSize, 19, 616, 4, 340, 4, l2CacheSize)                                      \
   X(THREADS, hipDeviceAttributeMaxThreadsPerMultiProcessor, 57, 624, 4, 344, 4, maxThreadsPerMultiProcessor) \
-  X(PRIORITIES, hipDeviceAttributeStreamPrioritiesSupported, 78, 628, 4, 0, 0, streamPrioritiesSupported)    \
-  X(LDS, hipDeviceAttributeSharedMemPerMultiprocessor, 76, 640, 8, 0, 0, sharedMemPerMultiprocessor)         \
-  X(REGISTERS, hipDeviceAttributeMaxRegistersPerMultiprocessor, 72, 648, 4, 0, 0, regsPerMultiprocessor)     \
   X(MANAGED, hipDeviceAttributeManagedMemory, 24, 652, 4, 772, 4, managedMemory)                             \
   X(MULTI_BOARD, hipDeviceAttributeIsMultiGpuBoard, 17, 656, 4, 384, 4, isMultiGpuBoard)                     \
   X(CONCURRENT_MANAGED, hipDeviceAttributeConcurrentManagedAccess, 9, 676, 4, 780, 4,                        \
     concurrentManagedAccess)                                                                                 \
   X(COOPERATIVE, hipDeviceAttributeCooperativeLaunch, 10, 688, 4, 656, 4, cooperativeLaunch)                 \
-  X(LDS_OPT_IN, hipDeviceAttributeSharedMemPerBlockOptin, 75, 696, 8, 0, 0, sharedMemPerBlockOptin)          \
-  X(HOST_REGISTER, hipDeviceAttributeHostRegisterSupported, 90, 728, 4, 0, 0, hostRegisterSupported)         \
-  X(POOLS, hipDeviceAttributeMemoryPoolsSupported, 88, 744, 4, 0, 0, memoryPoolsSupported)                   \
   X(LDS_AMD, hipDeviceAttributeMaxSharedMemoryPerMultiprocessor, 10002, 1416, 8, 376, 8,                     \
     maxSharedMemoryPerMultiProcessor)                                                                        \
   X(DEVICE_CLOCK, hipDeviceAttributeClockInstructionRate, 10000, 1424, 4, 352, 4, clockInstructionRate)      \
   X(LARGE_BAR, hipDeviceAttributeIsLargeBar, 10011, 1464, 4, 764, 4, isLargeBar)
+#define HIP_PROPERTIES_SINCE_6(X)                                                                            \
+  X(COPY_ENGINES, hipDeviceAttributeAsyncEngineCount, 2, 600, 4, 0, 0, asyncEngineCount)                     \
+  X(ONE_ADDRESS_SPACE, hipDeviceAttributeUnifiedAddressing, 85, 604, 4, 0, 0, unifiedAddressing)             \
+  X(PRIORITIES, hipDeviceAttributeStreamPrioritiesSupported, 78, 628, 4, 0, 0, streamPrioritiesSupported)    \
+  X(LDS, hipDeviceAttributeSharedMemPerMultiprocessor, 76, 640, 8, 0, 0, sharedMemPerMultiprocessor)         \
+  X(REGISTERS, hipDeviceAttributeMaxRegistersPerMultiprocessor, 72, 648, 4, 0, 0, regsPerMultiprocessor)     \
+  X(LDS_OPT_IN, hipDeviceAttributeSharedMemPerBlockOptin, 75, 696, 8, 0, 0, sharedMemPerBlockOptin)          \
+  X(HOST_REGISTER, hipDeviceAttributeHostRegisterSupported, 90, 728, 4, 0, 0, hostRegisterSupported)         \
+  X(POOLS, hipDeviceAttributeMemoryPoolsSupported, 88, 744, 4, 0, 0, memoryPoolsSupported)
+#define HIP_PROPERTIES(X)                                                                                    \
+  HIP_PROPERTIES_OF_BOTH(X)                                                                                  \
+  HIP_PROPERTIES_SINCE_6(X)
 
 /* The structs of properties: `name` is at 0 in both. R0600 is ROCm 6 and 7's, R0000 that of ROCm 5. */
 enum {
