@@ -68,25 +68,25 @@ const char *format_of(dtype d) {
   return names[d] ? names[d] : "format_fp32";
 }
 
-static const char *find_template(const template_source *templates, const char *file, size_t *out_length, diags *diags) {
+static const char *find_template(const template_source *templates, const char *file, size_t *out_length, diags *errors) {
   const char *source = templates->find(templates->user, file, out_length);
-  if (!source) diags_errorf(diags, "emit.template", NULL, "template %s is missing", file);
+  if (!source) diags_errorf(errors, "emit.template", NULL, "template %s is missing", file);
   return source;
 }
 
-hd_status template_copy(const template_source *templates, const char *file, text *out, diags *diags) {
+hd_status template_copy(const template_source *templates, const char *file, text *out, diags *errors) {
   size_t length;
-  const char *source = find_template(templates, file, &length, diags);
+  const char *source = find_template(templates, file, &length, errors);
   if (!source) return HD_INTERNAL;
   text_add_bytes(out, source, length);
   return HD_OK;
 }
 
 hd_status template_fill(const template_source *templates, const char *file, fence_filler fill, void *user, text *out,
-                        diags *diags) {
+                        diags *errors) {
   static const char mark[] = "//@ ";
   size_t length;
-  const char *at = find_template(templates, file, &length, diags);
+  const char *at = find_template(templates, file, &length, errors);
   if (!at) return HD_INTERNAL;
   for (const char *end = at + length; at < end;) {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -96,7 +96,7 @@ hd_status template_fill(const template_source *templates, const char *file, fenc
     if (line > strlen(mark) && memcmp(at, mark, strlen(mark)) == 0) {
       snprintf(name, sizeof name, "%.*s", (int)(line - strlen(mark)), at + strlen(mark));
       if (!fill(user, name, out)) {
-        diags_errorf(diags, "emit.template", NULL, "template %s has a fence '%s' that nothing fills", file, name);
+        diags_errorf(errors, "emit.template", NULL, "template %s has a fence '%s' that nothing fills", file, name);
         return HD_INTERNAL;
       }
     } else {
@@ -107,11 +107,11 @@ hd_status template_fill(const template_source *templates, const char *file, fenc
   return HD_OK;
 }
 
-void write_contract_comment(const contract *c, const char *operation, const target *t, text *out) {
+void write_contract_comment(const contract *c, const char *kernel, const target *t, text *out) {
   text canonical;
   text_init(&canonical);
   contract_write(c, &canonical);
-  text_addf(out, "// %s for %s, made by heddle from this contract:\n//\n", operation, t->name);
+  text_addf(out, "// %s for %s, made by heddle from this contract:\n//\n", kernel, t->name);
   for (const char *at = text_string(&canonical); *at;) {
     size_t length = strcspn(at, "\n");
     text_addf(out, "//   %.*s\n", (int)length, at);
@@ -249,22 +249,22 @@ static contract resolve(const contract *c, const target *t) {
   return resolved;
 }
 
-hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *diags) {
+hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *errors) {
   contract resolved = resolve(c, t);
   if (o == OPERATION_READ) return HD_OK;
   decode_plan decode;
   write_plan write;
-  if (o == OPERATION_WRITE) return plan_write(&resolved, v, t, &write, diags);
-  hd_status status = plan_decode(&resolved, v, t, &decode, diags);
+  if (o == OPERATION_WRITE) return plan_write(&resolved, v, t, &write, errors);
+  hd_status status = plan_decode(&resolved, v, t, &decode, errors);
   if (status == HD_OK && decode.structure == STRUCTURE_RING) {
     ring_plan ring;
-    status = plan_ring(&resolved, v, t, &ring, diags);
+    status = plan_ring(&resolved, v, t, &ring, errors);
   }
   return status;
 }
 
 hd_status emit_operation(const contract *c, operation o, const variant *v, const target *t,
-                         const template_source *templates, emission *out_emission, diags *diags) {
+                         const template_source *templates, emission *out_emission, diags *errors) {
   contract resolved = resolve(c, t);
   descriptor d;
   memset(&d, 0, sizeof d);
@@ -279,8 +279,8 @@ hd_status emit_operation(const contract *c, operation o, const variant *v, const
   hd_status status = contract_key(c, d.contract_key);
   if (status == HD_OK)
     status = o == OPERATION_READ
-                 ? emit_read(&resolved, t, templates, &source, &d, diags)
-                 : (o == OPERATION_DECODE ? emit_decode : emit_write)(&resolved, v, t, templates, &source, &d, diags);
+                 ? emit_read(&resolved, t, templates, &source, &d, errors)
+                 : (o == OPERATION_DECODE ? emit_decode : emit_write)(&resolved, v, t, templates, &source, &d, errors);
   if (status == HD_OK && source.failed) status = HD_OUT_OF_MEMORY;
   if (status == HD_OK) {
     out_emission->source = text_take(&source);

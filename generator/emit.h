@@ -46,10 +46,10 @@ typedef struct emission {
 /* HD_DECLINED: diagnostics name the field the generator does not serve (codes "decline.…"). The contract may
  * hold fp8_e4m3; it is resolved for the target. */
 hd_status emit_operation(const contract *c, operation o, const variant *v, const target *t,
-                         const template_source *templates, emission *out_emission, diags *diags);
+                         const template_source *templates, emission *out_emission, diags *errors);
 void emission_finish(emission *e);
 /* The same answer without emitting: HD_OK or HD_DECLINED with diagnostics. */
-hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *diags);
+hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *errors);
 /* SHA-256 over generator and template texts, hex: changes whenever emitted source may. */
 const char *emit_generator_sum(void);
 

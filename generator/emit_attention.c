@@ -125,7 +125,7 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
     write_int(out, "WAVE", f->target->wave);
     text_add(out, "\n");
   } else if (strcmp(name, "prelude") == 0) {
-    return template_copy(f->templates, f->target->prelude, out, f->diags) == HD_OK;
+    return template_copy(f->templates, f->target->prelude, out, f->errors) == HD_OK;
   } else if (strcmp(name, "arguments decode") == 0) {
     write_arguments(&f->descriptor->kernels[0], out);
   } else if (strcmp(name, "arguments merge") == 0) {
@@ -158,7 +158,7 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
     return true;
   } else if (strcmp(name, "merge") == 0) {
     attention_fences copy = *f;
-    return template_fill(f->templates, "merge.hip", fill, &copy, out, f->diags) == HD_OK;
+    return template_fill(f->templates, "merge.hip", fill, &copy, out, f->errors) == HD_OK;
   } else {
     return false;
   }

@@ -9,7 +9,7 @@ typedef struct attention_fences {
   const target *target;
   const descriptor *descriptor;
   const template_source *templates;
-  diags *diags;
+  diags *errors;
 } attention_fences;
 
 /* Whether scales are looked up for every visible token. Otherwise a kv head has one for K and one for V, or none. */
@@ -25,7 +25,7 @@ void write_store_output(const contract *c, text *out);
 void write_merge_shape(text *out);
 
 hd_status emit_ring(const contract *c, const variant *v, const target *t, const template_source *templates,
-                    text *out_source, descriptor *out_descriptor, diags *diags);
+                    text *out_source, descriptor *out_descriptor, diags *errors);
 
 void add_decode_arguments(const contract *c, kernel_descriptor *k);
 /* The merge kernel as the descriptor's second, and the workspace both need. */

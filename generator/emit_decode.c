@@ -196,7 +196,7 @@ static bool fill(void *user, const char *name, text *out) {
     write_solved(c, f->plan, out);
   } else if (strcmp(name, "load_scales function") == 0) {
     if (token_scales(c)) {
-      if (template_copy(f->shared.templates, "decode_scales.hip", out, f->shared.diags) != HD_OK) return false;
+      if (template_copy(f->shared.templates, "decode_scales.hip", out, f->shared.errors) != HD_OK) return false;
       text_add(out, "\n");
     }
   } else if (strcmp(name, "load_scales tile") == 0) {
@@ -219,14 +219,14 @@ static void describe_decode(const contract *c, const decode_plan *p, kernel_desc
 }
 
 hd_status emit_decode(const contract *c, const variant *v, const target *t, const template_source *templates,
-                      text *out_source, descriptor *out_descriptor, diags *diags) {
+                      text *out_source, descriptor *out_descriptor, diags *errors) {
   decode_plan plan;
-  hd_status status = plan_decode(c, v, t, &plan, diags);
+  hd_status status = plan_decode(c, v, t, &plan, errors);
   if (status != HD_OK) return status;
-  if (plan.structure == STRUCTURE_RING) return emit_ring(c, v, t, templates, out_source, out_descriptor, diags);
+  if (plan.structure == STRUCTURE_RING) return emit_ring(c, v, t, templates, out_source, out_descriptor, errors);
   out_descriptor->tile_tokens = plan.tile;
   describe_decode(c, &plan, &out_descriptor->kernels[0]);
   describe_merge(c, out_descriptor);
-  decode_fences fences = {{c, t, out_descriptor, templates, diags}, &plan};
-  return template_fill(templates, "decode.hip", fill, &fences, out_source, diags);
+  decode_fences fences = {{c, t, out_descriptor, templates, errors}, &plan};
+  return template_fill(templates, "decode.hip", fill, &fences, out_source, errors);
 }

@@ -9,13 +9,13 @@ typedef bool (*fence_filler)(void *user, const char *name, text *out);
 
 /* Copies the template, replacing every fence line by what `fill` writes. */
 hd_status template_fill(const template_source *templates, const char *file, fence_filler fill, void *user, text *out,
-                        diags *diags);
-hd_status template_copy(const template_source *templates, const char *file, text *out, diags *diags);
+                        diags *errors);
+hd_status template_copy(const template_source *templates, const char *file, text *out, diags *errors);
 
 /* "format_bf16" … the prelude's struct for a dtype. */
 const char *format_of(dtype d);
 /* The comment that opens every emitted source: the contract it serves, line by line. */
-void write_contract_comment(const contract *c, const char *operation, const target *t, text *out);
+void write_contract_comment(const contract *c, const char *kernel, const target *t, text *out);
 void write_int(text *out, const char *name, int64_t value);
 void write_bool(text *out, const char *name, bool value);
 /* A float literal that reads back exactly, with its suffix: infinities and NaN do not occur. */
@@ -32,8 +32,8 @@ void add_logits_scale(kernel_descriptor *k);
 void write_arguments(const kernel_descriptor *k, text *out);
 
 hd_status emit_decode(const contract *c, const variant *v, const target *t, const template_source *templates,
-                      text *out_source, descriptor *out_descriptor, diags *diags);
+                      text *out_source, descriptor *out_descriptor, diags *errors);
 hd_status emit_write(const contract *c, const variant *v, const target *t, const template_source *templates,
-                     text *out_source, descriptor *out_descriptor, diags *diags);
+                     text *out_source, descriptor *out_descriptor, diags *errors);
 
 #endif

@@ -65,10 +65,10 @@ static bool fill(void *user, const char *name, text *out) {
   if (strcmp(name, "solved") == 0) {
     write_solved(shared->contract, f->plan, out);
   } else if (strcmp(name, "ring_prelude") == 0) {
-    return template_copy(shared->templates, f->plan->target->ring_prelude, out, shared->diags) == HD_OK;
+    return template_copy(shared->templates, f->plan->target->ring_prelude, out, shared->errors) == HD_OK;
   } else if (strcmp(name, "copy_scales") == 0) {
     if (token_scales(shared->contract))
-      return template_copy(shared->templates, "decode_ring_scales.hip", out, shared->diags) == HD_OK;
+      return template_copy(shared->templates, "decode_ring_scales.hip", out, shared->errors) == HD_OK;
   } else {
     return fill_attention(shared, name, out);
   }
@@ -76,9 +76,9 @@ static bool fill(void *user, const char *name, text *out) {
 }
 
 hd_status emit_ring(const contract *c, const variant *v, const target *t, const template_source *templates,
-                    text *out_source, descriptor *out_descriptor, diags *diags) {
+                    text *out_source, descriptor *out_descriptor, diags *errors) {
   ring_plan plan;
-  hd_status status = plan_ring(c, v, t, &plan, diags);
+  hd_status status = plan_ring(c, v, t, &plan, errors);
   if (status != HD_OK) return status;
   out_descriptor->tile_tokens = plan.tile;
   kernel_descriptor *k = &out_descriptor->kernels[0];
@@ -90,6 +90,6 @@ hd_status emit_ring(const contract *c, const variant *v, const target *t, const 
   k->lds_bytes = plan.lds_bytes;
   add_decode_arguments(c, k);
   describe_merge(c, out_descriptor);
-  ring_fences fences = {{c, t, out_descriptor, templates, diags}, &plan};
-  return template_fill(templates, "decode_ring.hip", fill, &fences, out_source, diags);
+  ring_fences fences = {{c, t, out_descriptor, templates, errors}, &plan};
+  return template_fill(templates, "decode_ring.hip", fill, &fences, out_source, errors);
 }

@@ -10,7 +10,7 @@ typedef struct write_fences {
   const write_plan *plan;
   const descriptor *descriptor;
   const template_source *templates;
-  diags *diags;
+  diags *errors;
 } write_fences;
 
 /* The code every NaN is stored as. */
@@ -27,7 +27,7 @@ static void write_side(const contract *c, char side, text *out) {
   int head_dim = is_k ? c->head_dim.qk : c->head_dim.v;
   int part = c->scale.granularity == SCALE_GROUP ? is_k ? c->scale.group_k : c->scale.group_v : head_dim;
   double qmax = c->scale.writer.qmax > 0 ? c->scale.writer.qmax : dtype_max(kv);
-  double zero_row = c->scale.writer.zero_row == ZERO_ROW_FLOOR
+  double zero_row_scale = c->scale.writer.zero_row == ZERO_ROW_FLOOR
                         ? (double)((float)c->scale.writer.amax_floor / (float)qmax)
                         : c->scale.writer.zero_value;
   const struct {
@@ -37,7 +37,7 @@ static void write_side(const contract *c, char side, text *out) {
                 {"LOWEST", kv == DTYPE_INT8 ? -128.0 : -dtype_max(kv)},
                 /* e4m3fnuz has no -0; its smallest value is 2^-10 and half of it still rounds to 0 */
                 {"FLUSH", kv == DTYPE_FP8_E4M3FNUZ ? 0x1p-11 : -1.0},
-                {"ZERO_ROW", zero_row},
+                {"ZERO_ROW", zero_row_scale},
                 {"QMAX", qmax}};
   text_addf(out, "struct %c_side {\n  typedef %s STORED;\n", side, format_of(kv));
   text_addf(out, "  static constexpr int HEAD_DIM = %d, PART = %d; // channels, and those that share a scale\n", head_dim, part);
@@ -103,7 +103,7 @@ static bool fill(void *user, const char *name, text *out) {
     write_int(out, "WAVE", f->plan->target->wave);
     text_add(out, "\n");
   } else if (strcmp(name, "prelude") == 0) {
-    return template_copy(f->templates, f->plan->target->prelude, out, f->diags) == HD_OK;
+    return template_copy(f->templates, f->plan->target->prelude, out, f->errors) == HD_OK;
   } else if (strcmp(name, "solved") == 0) {
     write_solved(f->contract, f->plan, out);
   } else if (strcmp(name, "arguments write") == 0) {
@@ -117,9 +117,9 @@ static bool fill(void *user, const char *name, text *out) {
 }
 
 hd_status emit_write(const contract *c, const variant *v, const target *t, const template_source *templates,
-                     text *out_source, descriptor *out_descriptor, diags *diags) {
+                     text *out_source, descriptor *out_descriptor, diags *errors) {
   write_plan plan;
-  hd_status status = plan_write(c, v, t, &plan, diags);
+  hd_status status = plan_write(c, v, t, &plan, errors);
   if (status != HD_OK) return status;
   kernel_descriptor *k = &out_descriptor->kernels[0];
   out_descriptor->kernel_count = 1;
@@ -143,6 +143,6 @@ hd_status emit_write(const contract *c, const variant *v, const target *t, const
     for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++) add_dim(k, d);
   add_dim(k, DIM_KV_HEADS);
   add_dim(k, DIM_TOKENS);
-  write_fences fences = {c, &plan, out_descriptor, templates, diags};
-  return template_fill(templates, "write.hip", fill, &fences, out_source, diags);
+  write_fences fences = {c, &plan, out_descriptor, templates, errors};
+  return template_fill(templates, "write.hip", fill, &fences, out_source, errors);
 }

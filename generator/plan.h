@@ -57,7 +57,7 @@ typedef struct ring_plan {
 
 /* Whether the contract's bytes can be used as they lie, else why not (a static text). */
 const char *ring_obstacle(const contract *c, const target *t);
-hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan, diags *diags);
+hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan, diags *errors);
 
 typedef struct write_plan {
   const target *target;
@@ -67,7 +67,7 @@ typedef struct write_plan {
 } write_plan;
 
 /* `c` is resolved for the target. HD_DECLINED with "decline.…" diagnostics when the contract is not served. */
-hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan, diags *diags);
-hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan, diags *diags);
+hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan, diags *errors);
+hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan, diags *errors);
 
 #endif

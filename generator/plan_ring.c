@@ -64,7 +64,7 @@ static int shared_bytes(const contract *c, const ring_plan *p) {
   return 256 + p->stages * stage + p->consumers * (operands + rows) + exchange;
 }
 
-hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan, diags *diags) {
+hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan, diags *errors) {
   ring_plan p = {.target = t, .tile = TILE};
   int64_t chunk_stride;
   (void)k_in_blocks(c, &chunk_stride);
@@ -82,12 +82,12 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
   p.resident = v->resident ? v->resident : 1;
   p.stages = v->stages ? v->stages : p.consumers == 3 ? 6 : 4;
   if (p.consumers < 1 || p.consumers > 4 || (v->waves && v->waves % 4 != 0)) {
-    diags_decline_number(diags, "decline.waves", "tune.waves", v->waves, "4, 8, 12, 16 in a ring");
+    diags_decline_number(errors, "decline.waves", "tune.waves", v->waves, "4, 8, 12, 16 in a ring");
     return HD_DECLINED;
   }
   /* A stage belongs to one consumer: one that waits for a stage another used before would take that use for its own. */
   if (p.stages % p.consumers != 0) {
-    diags_decline_number(diags, "decline.stages", "tune.stages", p.stages, "a multiple of the %d consumers", p.consumers);
+    diags_decline_number(errors, "decline.stages", "tune.stages", p.stages, "a multiple of the %d consumers", p.consumers);
     return HD_DECLINED;
   }
   p.lds_bytes = shared_bytes(c, &p);
@@ -96,7 +96,7 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
     p.lds_bytes = shared_bytes(c, &p);
   }
   if (p.lds_bytes > t->lds_bytes) {
-    diags_decline_number(diags, "decline.stages", "tune.stages", p.stages, "what fits %d bytes of LDS on %s: these need %d",
+    diags_decline_number(errors, "decline.stages", "tune.stages", p.stages, "what fits %d bytes of LDS on %s: these need %d",
                          t->lds_bytes, t->name, p.lds_bytes);
     return HD_DECLINED;
   }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* `factors`: as in a spec but separated by blanks, "b h d/2 s d%2". */
-static inline layout example_layout(const char *factors, int page, int dim) {
+static inline layout example_layout(const char *factors, int page, int head_dim) {
   char storage[128];
   const char *items[LAYOUT_MAX_FACTORS];
   int count = 0;
@@ -21,7 +21,7 @@ static inline layout example_layout(const char *factors, int page, int dim) {
   }
   layout l;
   layout_error error;
-  cr_assert(layout_parse(items, count, axes, page, dim, &l, &error), "%s: %s", factors, error.message);
+  cr_assert(layout_parse(items, count, axes, page, head_dim, &l, &error), "%s: %s", factors, error.message);
   return l;
 }
 
