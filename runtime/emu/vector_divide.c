@@ -23,7 +23,13 @@ static void v_div_scale_f32(emu_wave *w, const emu_instruction *i) {
   uint8_t flag[EMU_LANES];
   LANES {
     float value = emu_float(p[lane]), denominator = emu_float(q[lane]), numerator = emu_float(s[lane]);
-    int gap = exponent_field(s[lane]) - exponent_field(q[lane]);
+    int top = exponent_field(s[lane]), bottom = exponent_field(q[lane]), gap = top - bottom;
+    /* Nearly every division: normal operands whose reciprocal and quotient are normal too. */
+    if (bottom >= 1 && bottom <= 252 && top > 23 && top < 255 && gap < 96 && gap > -125) {
+      r.lane[lane] = p[lane];
+      flag[lane] = 0;
+      continue;
+    }
     double reciprocal = 1.0 / (double)denominator, quotient = (double)numerator / (double)denominator;
     bool scale_back = false;
     float result = value;
@@ -42,7 +48,7 @@ static void v_div_scale_f32(emu_wave *w, const emu_instruction *i) {
     } else if (is_denormal_f32(quotient)) {
       scale_back = true;
       if (p[lane] == s[lane]) result = scale_f32(value, 64);
-    } else if (exponent_field(s[lane]) <= 23) { /* a tiny numerator */
+    } else if (top <= 23) { /* a tiny numerator */
       result = scale_f32(value, 64);
     }
     r.lane[lane] = emu_bits(result);
