@@ -14,7 +14,11 @@ typedef struct rates {
   double issue_clocks;   /* between two instructions of one wave */
 } rates;
 
-enum { TRANSCENDENTAL_COST = 4 }; /* quarter rate on all of them */
+enum {
+  TRANSCENDENTAL_COST = 4, /* quarter rate on all of them */
+  CACHE_SIZE = 1,          /* segments that a unit's cache gives at once: those of 64 bytes */
+  CACHE_BYTES = 64
+};
 
 static const rates table[] = {
     {"gfx942", 2.1e9, {256, 256, 2048, 4096, 4096}, 64, 64, 4},
@@ -48,8 +52,8 @@ bool estimate_launch(const target *t, int compute_units, const launch_counts *c,
   double clocks = units * r->clock;
   e.bytes = (double)(c->lines_read + c->lines_written) * COUNT_LINE_BYTES;
   e.memory_seconds = e.bytes / t->hbm_bytes_per_s;
-  double lines = (double)(c->loads.segments[COUNT_LINE] + c->stores.segments[COUNT_LINE]);
-  double path = lines * COUNT_LINE_BYTES / (clocks * r->cache_bytes);
+  double pieces = (double)(c->loads.segments[CACHE_SIZE] + c->stores.segments[CACHE_SIZE]);
+  double path = pieces * CACHE_BYTES / (clocks * r->cache_bytes);
   e.seconds[BOUND_MEMORY] = path > e.memory_seconds ? path : e.memory_seconds;
   for (size_t n = 0; n < c->matrix_count; n++) {
     double rate = r->matrix_flops[column_of(c->matrix[n].bits)];

@@ -8,7 +8,7 @@
 #include "counts.h"
 
 typedef enum estimate_bound {
-  BOUND_MEMORY,  /* bytes of all different cache lines at the memory's rate, or lines at the units' rate */
+  BOUND_MEMORY,  /* different cache lines at the memory's rate, or 64-byte segments at the caches' */
   BOUND_MATRIX,
   BOUND_VECTOR,
   BOUND_LDS,

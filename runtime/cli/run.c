@@ -1,6 +1,7 @@
 /* run and reference: one operation on tensors from files, on a device or by the oracle. */
 #include "../oracle.h"
 #include "../session.h"
+#include "stats.h"
 #include "tensor_files.h"
 #include "verbs.h"
 #include <inttypes.h>
@@ -19,7 +20,11 @@ typedef struct call {
   int64_t dims[DIM_COUNT];
   double scale;
   double seconds;
+  counts counts; /* with --stats */
+  stats_names names;
 } call;
+
+enum { STATS_TOP = 10 }; /* memory instructions in the table */
 
 static double now(void) {
   struct timespec t;
@@ -89,6 +94,7 @@ static void call_resolve(call *k, const target *t) {
 }
 
 static void call_finish(call *k) {
+  counts_finish(&k->counts);
   tensor_set_finish(&k->set);
   spec_file_finish(&k->file);
 }
@@ -151,6 +157,10 @@ static int report_run(const cli *c, const call *k, const session *s, const sessi
     json_text(&out, &first, "compiler", kernel->compiler);
     json_bool(&out, &first, "hit", kernel->hit);
     json_number(&out, &first, "compile_seconds", kernel->compile_seconds);
+    if (cli_flag(c, "stats")) {
+      json_key(&out, &first, "stats");
+      stats_json(&k->counts, s, &k->names, STATS_TOP, &out);
+    }
     text_add(&out, "}\n");
   } else {
     text_addf(&out, "%s of %s on %s (%s): %.3f s", operation_name(k->operation), k->file.spec.name,
@@ -158,8 +168,25 @@ static int report_run(const cli *c, const call *k, const session *s, const sessi
     if (k->operation == OPERATION_DECODE) text_addf(&out, ", split %" PRId64, k->dims[DIM_SPLITS]);
     text_addf(&out, ", kernel %.12s %s\n", kernel->key, kernel->hit ? "from the cache" : "compiled now");
     report_outputs(c, k, &out);
+    stats_table(&k->counts, s, &k->names, STATS_TOP, &out);
   }
   return cli_output(&out, EXIT_FINE);
+}
+
+/* Launches, and counts if asked to. */
+static hd_status launch(const cli *c, call *k, session *s, session_kernel *kernel, const tensors *on_device,
+                        diags *d) {
+  const device_vtable *v = s->device->vtable;
+  bool counting = cli_flag(c, "stats");
+  hd_status status = counting ? v->count_begin(s->device, d) : HD_OK;
+  if (status != HD_OK) return status;
+  double start = now();
+  status = session_launch(s, kernel, on_device, k->dims, (float)k->scale, d);
+  k->seconds = now() - start;
+  if (!counting) return status;
+  hd_status ended = v->count_end(s->device, &k->counts, d);
+  stats_names_of(on_device, kernel, &k->names);
+  return status == HD_OK ? ended : status;
 }
 
 static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel *kernel, diags *d) {
@@ -171,9 +198,7 @@ static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel
   }
   hd_status status = session_upload(s, &k->contract, name, &k->set.host, &on_device, d);
   if (status != HD_OK) return status;
-  double start = now();
-  status = session_launch(s, kernel, &on_device, k->dims, (float)k->scale, d);
-  k->seconds = now() - start;
+  status = launch(c, k, s, kernel, &on_device, d);
   for (int i = 0; status == HD_OK && i < TENSOR_COUNT; i++) {
     tensor_role role = bind_role(&k->contract, name, (tensor_name)i);
     if (role == ROLE_OUTPUT || role == ROLE_UPDATED)
@@ -190,7 +215,11 @@ static int run_call(const cli *c, call *k, const variant *v, compiler_kind compi
   hd_status status = session_open(cli_text(c, "device"), compiler_asked, NULL, &s, d);
   if (status == HD_INVALID && d->count) return cli_usage(c, "--device: %s", d->items[0].message);
   if (status != HD_OK) return cli_fail(c, c->arguments[0], &k->file, d, status);
-  int code = EXIT_FINE;
+  int code = cli_flag(c, "stats") ? stats_check(c, &s) : EXIT_FINE;
+  if (code) {
+    session_close(&s);
+    return code;
+  }
   call_resolve(k, s.target);
   status = session_load(&s, &k->contract, k->file.spec.name, k->operation, v, &kernel, d);
   if (status == HD_OK) {
@@ -294,6 +323,7 @@ static const cli_option run_options[] = {
      0},
     {"split", 0, OPTION_INT, "N", "workgroups that share one sequence and kv head (default: by policy)", 1,
      4096},
+    {"stats", 0, OPTION_FLAG, NULL, "also count what was executed (emulated devices; docs/emulator.md)", 0, 0},
     OPTION_ROW_VARIANT,
     OPTION_ROW_COMPILER,
     OPTION_ROW_JSON,
