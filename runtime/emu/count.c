@@ -225,6 +225,8 @@ void emu_count_global(emu_wave *w, int lane, uint64_t address, uint32_t bytes, b
     settle_global(tally);
   tally->range = *range;
   tally->global.writes = write;
+  /* Where the host put arguments and code says nothing: they begin a line. */
+  if (range->kind != EMU_RANGE_DEVICE) address -= range->start;
   add_touch(&tally->global, lane, address, bytes);
 }
 
@@ -324,9 +326,9 @@ void emu_count_lds(emu_wave *w, int lane, uint32_t offset, uint32_t bytes, emu_t
 void emu_count_after(emu_wave *w, const emu_instruction *i) {
   emu_tally *tally = w->state->tally;
   const emu_count *count = tally->count;
-  /* A wait that still holds will execute again. */
-  if (w->state->blocked || w->faulted) return;
   size_t index = (size_t)(i - count->launch->module->code);
+  /* A barrier that still holds the wave will execute again. */
+  if (w->faulted || (w->yielded && !w->ended && w->next == index)) return;
   ++tally->executed[index];
   if (i->dual) ++tally->executed[index + 1];
   if (++w->state->counted > tally->longest) tally->longest = w->state->counted;
@@ -456,6 +458,13 @@ static uint64_t bits_set(const atomic_uint_least64_t *lines, uint64_t size) {
   return sum;
 }
 
+/* In the order of allocation; what is none comes last. */
+static int compare_buffers(const void *a, const void *b) {
+  const count_buffer *x = a, *y = b;
+  uint64_t first = x->serial - 1, second = y->serial - 1;
+  return first < second ? -1 : first > second;
+}
+
 static void add_buffers(const emu_count *c, launch_counts *out) {
   for (size_t n = 0; n < c->buffer_count; ++n) {
     count_buffer b = c->buffers[n];
@@ -468,6 +477,7 @@ static void add_buffers(const emu_count *c, launch_counts *out) {
     count_traffic_add(&out->stores, &b.stores);
     out->buffers[out->buffer_count++] = b;
   }
+  qsort(out->buffers, out->buffer_count, sizeof *out->buffers, compare_buffers);
 }
 
 static void add_matrix(launch_counts *out, const emu_instruction *i, uint64_t executed) {
@@ -492,10 +502,10 @@ static void add_matrix(launch_counts *out, const emu_instruction *i, uint64_t ex
 static bool add_site_result(const emu_count *c, size_t index, count_class class, launch_counts *out) {
   const emu_instruction *i = &c->launch->module->code[index];
   const site_tally *s = &c->sites[c->site_of[index]];
-  char *text = strdup(i->text ? i->text : i->row->name);
-  if (!text) return false;
+  char *copy = strdup(i->text ? i->text : i->row->name);
+  if (!copy) return false;
   out->sites[out->site_count++] = (count_site){.address = i->address,
-                                               .text = text,
+                                               .text = copy,
                                                .class = class,
                                                .executed = c->executed[index],
                                                .writes = s->writes,
