@@ -1,5 +1,5 @@
-/* device_hip, from open to the replay of a graph, over libheddle-hip.so: every call that it makes of HIP, with real code
- * objects and real results. (test_device.c holds it against a driver that only remembers.) */
+/* device_hip, from open to the replay of a graph, over libheddle-hip.so: every call that it makes of HIP,
+ * with real code objects and real results. (test_device.c holds it against a driver that only remembers.) */
 #include "../runtime/device.h"
 #include "../runtime/file.h"
 #include <criterion/criterion.h>
@@ -197,12 +197,13 @@ Test(emu_hip, a_kernel_out_of_bounds_is_an_error_that_stays_and_the_log_says_whe
   open_bench(&b, 1);
   b.arguments.stride = 1000;
   cr_expect_eq(run(&b), HD_DEVICE);
-  cr_expect(strstr(message(), "hipErrorIllegalAddress (an illegal memory access was encountered)"), "%s", message());
+  cr_expect(strstr(message(), "hipErrorIllegalAddress (an illegal memory access was encountered)"), "%s",
+            message());
   cr_expect_eq(b.v->synchronize(b.d, b.stream, &errors), HD_DEVICE);
   cr_expect(strstr(message(), "hipErrorIllegalAddress"), "%s", message());
   b.arguments.stride = STRIDE;
   cr_expect_eq(run(&b), HD_DEVICE, "a device that faulted is lost");
-  cr_expect(logged("kernel sample_scale, workgroup (1, 0, 0)") || logged("kernel sample_scale, workgroup ("));
+  cr_expect(logged("kernel sample_scale, workgroup ("));
   cr_expect(logged("is out of bounds") && logged("-> 0x"));
   close_bench(&b);
 }
@@ -218,10 +219,13 @@ Test(emu_hip, what_the_runtime_refuses_comes_back_by_the_name_of_its_error) {
     hd_status status;
     const char *error, *log;
   } refusals[] = {
-      {b.v->function(b.d, b.module, "no_such_kernel", 0, &f, &errors), "hipErrorNotFound", "no kernel no_such_kernel"},
-      {b.v->load(b.d, "no code object", 14, &m, &errors), "hipErrorInvalidImage", "neither an ELF file nor a bundle"},
+      {b.v->function(b.d, b.module, "no_such_kernel", 0, &f, &errors), "hipErrorNotFound",
+       "no kernel no_such_kernel"},
+      {b.v->load(b.d, "no code object", 14, &m, &errors), "hipErrorInvalidImage",
+       "neither an ELF file nor a bundle"},
       {b.v->allocate(b.d, (size_t)1 << 50, &p, &errors), "hipErrorOutOfMemory", "1125899906842624 bytes"},
-      {b.v->release(b.d, b.arguments.out + 8, &errors), "hipErrorInvalidValue", "not the start of live memory"},
+      {b.v->release(b.d, b.arguments.out + 8, &errors), "hipErrorInvalidValue",
+       "not the start of live memory"},
       {b.v->copy_in(b.d, b.stream, b.arguments.out + BYTES, &byte, 1, &errors), "hipErrorInvalidValue",
        "where no memory of a device is"},
       {b.v->copy_out(b.d, b.stream, &byte, b.arguments.out + BYTES - 1, 2, &errors), "hipErrorInvalidValue",

@@ -67,8 +67,7 @@
   X(hipErrorSetOnActiveProcess, 708, "cannot set while device is active in this process")                    \
   X(hipErrorContextIsDestroyed, 709, "context is destroyed")                                                 \
   X(hipErrorAssert, 710, "device-side assert triggered")                                                     \
-  X(hipErrorHostMemoryAlreadyRegistered, 712,                                                                \
-    "part or all of the requested memory range is already mapped")                                           \
+  X(hipErrorHostMemoryAlreadyRegistered, 712, "part or all of the requested memory range is already mapped") \
   X(hipErrorHostMemoryNotRegistered, 713, "pointer does not correspond to a registered memory region")       \
   X(hipErrorLaunchFailure, 719, "unspecified launch failure")                                                \
   X(hipErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch")                         \
@@ -126,8 +125,8 @@
   X(hipFuncAttribute, hipFuncAttributePreferredSharedMemoryCarveout, 9)
 
 /* What hipDeviceGetAttribute and the two structs of properties tell, under our own names:
- * X(property, attribute, offset in hipDeviceProp_tR0600, its size, offset in hipDeviceProp_tR0000, its size, member).
- * Bytes. The second list: what the older struct has no member for. */
+ * X(property, attribute, offset in hipDeviceProp_tR0600, its size, offset in hipDeviceProp_tR0000, its size,
+ * member). Bytes. The second list: what the older struct has no member for. */
 #define HIP_PROPERTIES_OF_BOTH(X)                                                                            \
   X(TOTAL_MEMORY, hipDeviceAttributeTotalGlobalMem, 84, 288, 8, 256, 8, totalGlobalMem)                      \
   X(LDS_PER_BLOCK, hipDeviceAttributeMaxSharedMemoryPerBlock, 74, 296, 8, 264, 8, sharedMemPerBlock)         \

@@ -1,6 +1,7 @@
-/* Every exported function. The real headers declare the same ones again when the signatures are checked, except for
- * what they leave to the compiler: hipGetDeviceProperties under its own name (the struct of ROCm 5; programs since ROCm 6
- * call hipGetDevicePropertiesR0600) and the registration of a compiled program's kernels. */
+/* Every exported function. The real headers declare the same ones again when the signatures are checked,
+ * except for what they leave to the compiler: hipGetDeviceProperties under its own name (the struct of ROCm
+ * 5; programs since ROCm 6 call hipGetDevicePropertiesR0600) and the registration of a compiled program's
+ * kernels. */
 #ifndef HEDDLE_EMU_HIP_API_H
 #define HEDDLE_EMU_HIP_API_H
 

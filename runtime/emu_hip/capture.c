@@ -1,8 +1,9 @@
 /* Captures of streams, and the graphs that come of them.
  *
- * A capture begins on one stream, its origin. Another stream takes part after it waited for an event of the capture; the origin
- * must wait for an event after that stream's last work before the capture ends. All of it is recorded by the emulated
- * device in the order of the calls, which is an order that the dependencies allow. */
+ * A capture begins on one stream, its origin. Another stream takes part after it waited for an event of the
+ * capture; the origin must wait for an event after that stream's last work before the capture ends. All of it
+ * is recorded by the emulated device in the order of the calls, which is an order that the dependencies
+ * allow. */
 #include "runtime.h"
 #include <stdlib.h>
 
@@ -96,8 +97,8 @@ hipError_t hipemu_capture_join(hipStream_t stream, hipStream_t from, unsigned lo
   return code;
 }
 
-/* Takes the capture out of the list and its guests out of the capture; the caller holds the lock. False when one of them
- * did work that the origin did not wait for. */
+/* Takes the capture out of the list and its guests out of the capture; the caller holds the lock. False when
+ * one of them did work that the origin did not wait for. */
 static bool finish(hipemu_capture *c) {
   bool joined = true;
   size_t kept = 0;

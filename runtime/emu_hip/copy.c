@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* The device's side of a copy lies within one allocation. */
 static bool inside(const char *what, const void *pointer, size_t bytes, hipemu_allocation *out_allocation) {
   bool found = hipemu_allocation_find(hipemu_address(pointer), out_allocation);
   if (found && out_allocation->size - (hipemu_address(pointer) - out_allocation->start) >= bytes) return true;
   if (found)
     hipemu_log("hip.pointer",
-               "%s of %zu bytes at %p is out of bounds: %zu bytes are left of an allocation of %zu", what, bytes,
-               pointer, out_allocation->size - (size_t)(hipemu_address(pointer) - out_allocation->start),
+               "%s of %zu bytes at %p is out of bounds: %zu bytes are left of an allocation of %zu", what,
+               bytes, pointer,
+               out_allocation->size - (size_t)(hipemu_address(pointer) - out_allocation->start),
                out_allocation->size);
   else
     hipemu_log("hip.pointer", "%s of %zu bytes at %p, where no memory of a device is", what, bytes, pointer);
@@ -21,10 +21,10 @@ static bool inside(const char *what, const void *pointer, size_t bytes, hipemu_a
 /* By which side is a device's; hipMemcpyDefault looks the pointers up. */
 static hipError_t direction(void *to, const void *from, hipMemcpyKind kind, bool *out_to, bool *out_from) {
   hipemu_allocation a;
-  *out_to = kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice ||
-            kind == hipMemcpyDeviceToDeviceNoCU;
-  *out_from = kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice ||
-              kind == hipMemcpyDeviceToDeviceNoCU;
+  *out_to =
+      kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice || kind == hipMemcpyDeviceToDeviceNoCU;
+  *out_from =
+      kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice || kind == hipMemcpyDeviceToDeviceNoCU;
   if (kind == hipMemcpyDefault) {
     *out_to = hipemu_allocation_find(hipemu_address(to), &a);
     *out_from = hipemu_allocation_find(hipemu_address(from), &a);
@@ -34,8 +34,8 @@ static hipError_t direction(void *to, const void *from, hipMemcpyKind kind, bool
              : hipErrorInvalidMemcpyDirection;
 }
 
-/* A copy between devices reads the one's memory as the host does and writes the other's. The stream is that of the
- * device that is concerned when it has one: `stream` may belong to either. */
+/* A copy between devices reads the one's memory as the host does and writes the other's. The stream is that
+ * of the device that is concerned when it has one: `stream` may belong to either. */
 static hipError_t copy(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream) {
   hipemu_device *d = NULL;
   device_stream *s = NULL;
@@ -151,13 +151,13 @@ static hipError_t fill(void *to, unsigned char value, size_t bytes, hipStream_t 
   if (code != hipSuccess) return code;
   if (target.device != d) s = NULL;
   diags_init(&messages);
-  hd_status status = target.device->device->vtable->fill(target.device->device, s, hipemu_address(to), value, bytes,
-                                                         &messages);
+  hd_status status = target.device->device->vtable->fill(target.device->device, s, hipemu_address(to), value,
+                                                         bytes, &messages);
   return hipemu_answer(target.device, status, &messages);
 }
 
-/* `size` bytes of `value`, again and again. A pattern of equal bytes is a fill; others are copied from the host, which a
- * graph could not keep. */
+/* `size` bytes of `value`, again and again. A pattern of equal bytes is a fill; others are copied from the
+ * host, which a graph could not keep. */
 static hipError_t fill_pattern(void *to, const void *value, size_t size, size_t number, hipStream_t stream) {
   const unsigned char *bytes = value;
   bool even = true;
@@ -170,7 +170,8 @@ static hipError_t fill_pattern(void *to, const void *value, size_t size, size_t 
   hipError_t code = hipemu_stream(stream, &s, &d);
   if (code != hipSuccess) return code;
   if (s && s->capture) {
-    hipemu_log("hip.capture", "a fill with %zu-byte values that are not one byte repeated can't be captured", size);
+    hipemu_log("hip.capture", "a fill with %zu-byte values that are not one byte repeated can't be captured",
+               size);
     return hipErrorStreamCaptureUnsupported;
   }
   char *pattern = malloc(size * number);

@@ -84,10 +84,11 @@ static void open_devices(void) {
     }
     hipemu_answer(&devices[0], status, &messages);
     if (status != HD_OK) {
-      hipemu_log("hip.target",
-                 "HEDDLE_HIP_TARGET: \"%.*s\" can't be emulated; up to %d of gfx942, gfx950, gfx1201 and gfx1250, "
-                 "separated by commas",
-                 (int)length, list, HIPEMU_DEVICES_MOST);
+      hipemu_log(
+          "hip.target",
+          "HEDDLE_HIP_TARGET: \"%.*s\" can't be emulated; up to %d of gfx942, gfx950, gfx1201 and gfx1250, "
+          "separated by commas",
+          (int)length, list, HIPEMU_DEVICES_MOST);
       while (opened > 0) {
         device *d = devices[--opened].device;
         d->vtable->close(d);
@@ -213,7 +214,8 @@ hipError_t hipDeviceGetAttribute(int *out_value, hipDeviceAttribute_t attribute,
     *out_value = d->values[n] > INT_MAX ? INT_MAX : (int)d->values[n];
     return hipSuccess;
   }
-  hipemu_log("hip.attribute", "attribute %d is not one of those that the emulated device tells", (int)attribute);
+  hipemu_log("hip.attribute", "attribute %d is not one of those that the emulated device tells",
+             (int)attribute);
   return hipemu_report(hipErrorInvalidValue);
 }
 
@@ -283,7 +285,8 @@ hipError_t hipDeviceSynchronize(void) {
   return hipemu_report(code);
 }
 
-/* A device that a kernel's fault took away works again. Memory, modules and streams stay: their owners free them. */
+/* A device that a kernel's fault took away works again. Memory, modules and streams stay: their owners free
+ * them. */
 hipError_t hipDeviceReset(void) {
   hipemu_device *d = NULL;
   hipError_t code = hipemu_enter(&d);

@@ -28,7 +28,8 @@ static const error_row *find(hipError_t code) {
   return unknown;
 }
 
-/* What the emulator's diagnostics are called in HIP: the first row whose code and words are those of the first error.
+/* What the emulator's diagnostics are called in HIP: the first row whose code and words are those of the
+ * first error.
  */
 static const struct {
   const char *code, *words; /* words: part of the message, NULL: any */

@@ -1,5 +1,5 @@
-/* The set of live handles, sorted by address: a handle that was destroyed, or never was one, is an error code and not a
- * crash. */
+/* The set of live handles, sorted by address: a handle that was destroyed, or never was one, is an error code
+ * and not a crash. */
 #include "runtime.h"
 #include <stdlib.h>
 #include <string.h>

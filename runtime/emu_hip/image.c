@@ -1,12 +1,13 @@
-/* Finds the code object for a device in what a program hands over: an ELF file, or the bundle that clang makes of
- * several. */
+/* Finds the code object for a device in what a program hands over: an ELF file, or the bundle that clang
+ * makes of several. */
 #include "../elf64.h"
 #include "runtime.h"
 #include <elf.h>
 #include <string.h>
 
-/* clang's offload bundle, uncompressed ("ClangOffloadBundler", LLVM's documentation): the magic, the number of entries, then
- * for each: offset, size, length of its id, the id ("hipv4-amdgcn-amd-amdhsa--gfx950:xnack-"). Numbers: 64 bits. */
+/* clang's offload bundle, uncompressed ("ClangOffloadBundler", LLVM's documentation): the magic, the number
+ * of entries, then for each: offset, size, length of its id, the id
+ * ("hipv4-amdgcn-amd-amdhsa--gfx950:xnack-"). Numbers: 64 bits. */
 #define BUNDLE_MAGIC "__CLANG_OFFLOAD_BUNDLE__"
 #define COMPRESSED_MAGIC "CCOB"
 enum { BUNDLE_MAGIC_SIZE = 24, ENTRIES_MOST = 256, ID_MOST = 256 };
@@ -38,7 +39,8 @@ static size_t elf_size(const unsigned char *image) {
   return end;
 }
 
-static hipError_t take_elf(const unsigned char *image, size_t limit, const void **out_bytes, size_t *out_size) {
+static hipError_t take_elf(const unsigned char *image, size_t limit, const void **out_bytes,
+                           size_t *out_size) {
   if (limit < sizeof(Elf64_Ehdr)) return hipErrorInvalidImage;
   *out_bytes = image;
   *out_size = limit == SIZE_MAX ? elf_size(image) : limit;

@@ -83,7 +83,8 @@ hipError_t hipemu_launch(hipFunction_t f, dim3 grid, dim3 block, size_t lds_byte
   }
   if (size == 0) return launch_packed(f, grid, block, lds_bytes, stream, NULL, 0);
   if (!parameters) {
-    hipemu_log("hip.launch", "kernel %s takes %zu bytes of arguments, none were given", f->kernel->symbol, size);
+    hipemu_log("hip.launch", "kernel %s takes %zu bytes of arguments, none were given", f->kernel->symbol,
+               size);
     return hipErrorInvalidValue;
   }
   char *packed = calloc(1, size);
@@ -98,7 +99,8 @@ hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, un
                                  unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                  unsigned int block_z, unsigned int lds_bytes, hipStream_t stream,
                                  void **parameters, void **extra) {
-  if (!function || !hipemu_handle_check(function, HIPEMU_FUNCTION)) return hipemu_report(hipErrorInvalidHandle);
+  if (!function || !hipemu_handle_check(function, HIPEMU_FUNCTION))
+    return hipemu_report(hipErrorInvalidHandle);
   const dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
   return hipemu_report(hipemu_launch(function, grid, block, lds_bytes, stream, parameters, extra));
 }

@@ -56,8 +56,8 @@ static bool remember(const hipemu_allocation *a) {
 static bool forget(uint64_t start, bool host, hipemu_allocation *out_allocation) {
   pthread_mutex_lock(&lock);
   size_t at = position(start);
-  bool found = at > 0 && allocations[at - 1].start == start &&
-               (allocations[at - 1].type == hipMemoryTypeHost) == host;
+  bool found =
+      at > 0 && allocations[at - 1].start == start && (allocations[at - 1].type == hipMemoryTypeHost) == host;
   if (found) {
     *out_allocation = allocations[at - 1];
     memmove(allocations + at - 1, allocations + at, (count - at) * sizeof *allocations);
@@ -188,7 +188,8 @@ hipError_t hipMemGetInfo(size_t *out_free, size_t *out_total) {
 
 hipError_t hipMemPtrGetInfo(void *pointer, size_t *out_bytes) {
   hipemu_allocation a;
-  if (!out_bytes || !hipemu_allocation_find(hipemu_address(pointer), &a) || a.start != hipemu_address(pointer))
+  if (!out_bytes || !hipemu_allocation_find(hipemu_address(pointer), &a) ||
+      a.start != hipemu_address(pointer))
     return hipemu_report(hipErrorInvalidValue);
   *out_bytes = a.size;
   return hipSuccess;

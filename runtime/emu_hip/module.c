@@ -20,8 +20,7 @@ hipError_t hipemu_module_load(hipemu_device *d, const void *image, size_t limit,
   hd_status status = module && object ? HD_OK : HD_OUT_OF_MEMORY;
   diags_init(&messages);
   if (status == HD_OK) status = codeobject_parse(bytes, size, object, &messages);
-  if (status == HD_OK)
-    status = d->device->vtable->load(d->device, bytes, size, &module->module, &messages);
+  if (status == HD_OK) status = d->device->vtable->load(d->device, bytes, size, &module->module, &messages);
   if (status == HD_OK && !hipemu_handle_add(module, HIPEMU_MODULE)) {
     d->device->vtable->unload(d->device, module->module);
     status = HD_OUT_OF_MEMORY;
@@ -153,7 +152,8 @@ static int lds_left(hipFunction_t f) {
 
 hipError_t hipFuncGetAttribute(int *out_value, hipFunction_attribute attribute, hipFunction_t function) {
   if (!out_value) return hipemu_report(hipErrorInvalidValue);
-  if (!function || !hipemu_handle_check(function, HIPEMU_FUNCTION)) return hipemu_report(hipErrorInvalidHandle);
+  if (!function || !hipemu_handle_check(function, HIPEMU_FUNCTION))
+    return hipemu_report(hipErrorInvalidHandle);
   const codeobject_kernel *k = function->kernel;
   const int values[] = {
       [HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = block_threads(k),
@@ -209,8 +209,8 @@ hipError_t hipGetFuncBySymbol(hipFunction_t *out_function, const void *host_func
                                     : hipErrorInvalidValue);
 }
 
-/* How many workgroups the LDS, the wave slots and the registers of a multiprocessor would hold. An estimate: the emulator
- * itself runs one at a time on each of the host's cores. */
+/* How many workgroups the LDS, the wave slots and the registers of a multiprocessor would hold. An estimate:
+ * the emulator itself runs one at a time on each of the host's cores. */
 static hipError_t occupancy(int *out_blocks, hipFunction_t f, int threads, size_t lds_bytes) {
   const hipemu_target *t = f->module->device->target;
   const device_facts *facts = &f->module->device->facts;
@@ -230,12 +230,13 @@ static hipError_t occupancy(int *out_blocks, hipFunction_t f, int threads, size_
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, hipFunction_t function,
                                                               int threads, size_t lds_bytes) {
   if (!out_blocks) return hipemu_report(hipErrorInvalidValue);
-  if (!function || !hipemu_handle_check(function, HIPEMU_FUNCTION)) return hipemu_report(hipErrorInvalidHandle);
+  if (!function || !hipemu_handle_check(function, HIPEMU_FUNCTION))
+    return hipemu_report(hipErrorInvalidHandle);
   return hipemu_report(occupancy(out_blocks, function, threads, lds_bytes));
 }
 
-hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, const void *host_function, int threads,
-                                                        size_t lds_bytes) {
+hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, const void *host_function,
+                                                        int threads, size_t lds_bytes) {
   hipFunction_t f = NULL;
   hipError_t code = out_blocks ? hipemu_program_function(host_function, &f) : hipErrorInvalidValue;
   return hipemu_report(code == hipSuccess ? occupancy(out_blocks, f, threads, lds_bytes) : code);

@@ -1,5 +1,6 @@
-/* Programs that clang compiled with kernels in them: before main they register a bundle and, for each kernel, the address that
- * stands for it on the host; `kernel<<<…>>>(…)` pushes a configuration and launches by that address. */
+/* Programs that clang compiled with kernels in them: before main they register a bundle and, for each kernel,
+ * the address that stands for it on the host; `kernel<<<…>>>(…)` pushes a configuration and launches by that
+ * address. */
 #include "runtime.h"
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@ enum { WRAPPER_MAGIC = 0x48495046 /* "HIPF" */, CONFIGURATIONS_MOST = 8 };
 struct hip_fat_binary {
   hip_fat_binary *next;
   const void *image;
-  hip_fat_binary *self;                    /* what a handle points to */
+  hip_fat_binary *self;                     /* what a handle points to */
   hipModule_t modules[HIPEMU_DEVICES_MOST]; /* loaded on first use */
 };
 

@@ -1,8 +1,8 @@
-/* Inside the HIP runtime over the emulator: devices, live handles, errors, captures. Every HIP function ends in
- * hipemu_report, which keeps the thread's last error; everything below it returns plain codes.
+/* Inside the HIP runtime over the emulator: devices, live handles, errors, captures. Every HIP function ends
+ * in hipemu_report, which keeps the thread's last error; everything below it returns plain codes.
  *
- * Threads: any thread may call anything; each has its own current device, last error and capture mode. Work is
- * done when the call that asked for it returns, so streams order nothing that is not in order already. */
+ * Threads: any thread may call anything; each has its own current device, last error and capture mode. Work
+ * is done when the call that asked for it returns, so streams order nothing that is not in order already. */
 #ifndef HEDDLE_EMU_HIP_RUNTIME_H
 #define HEDDLE_EMU_HIP_RUNTIME_H
 
@@ -21,7 +21,8 @@ typedef enum hipemu_property {
       PROPERTY_COUNT
 } hipemu_property;
 
-/* What the register file and the wave slots allow at a time: LLVM's AMDGPUBaseInfo. Registers: 32 bits a lane. */
+/* What the register file and the wave slots allow at a time: LLVM's AMDGPUBaseInfo. Registers: 32 bits a
+ * lane. */
 typedef struct hipemu_target {
   const char *name;
   int major, minor;
@@ -102,14 +103,15 @@ struct ihipStream_t {
   bool unjoined;           /* it joined another stream's capture and did work that no event led back */
 };
 
-/* What is captured on several streams is kept in the order of the calls, in the stream where the capture began. */
+/* What is captured on several streams is kept in the order of the calls, in the stream where the capture
+ * began. */
 struct hipemu_capture {
   hipemu_capture *next;
   hipStream_t origin;
   hipStreamCaptureMode mode;
   pthread_t owner;
   unsigned long long id;
-  bool invalidated;
+  atomic_bool invalidated;
 };
 
 /* Where work of `stream` goes, and whether it may go there. `*out_stream` NULL: the default stream. */
@@ -140,8 +142,8 @@ struct ihipModuleSymbol_t {
   const codeobject_kernel *kernel;
 };
 
-/* The code object for the device in `image`: an ELF file as it is, or an entry of a bundle. `limit`: bytes known to
- * be readable, SIZE_MAX when the caller did not say. Nothing is copied. */
+/* The code object for the device in `image`: an ELF file as it is, or an entry of a bundle. `limit`: bytes
+ * known to be readable, SIZE_MAX when the caller did not say. Nothing is copied. */
 hipError_t hipemu_image_find(const void *image, size_t limit, const char *target, const void **out_bytes,
                              size_t *out_size);
 hipError_t hipemu_module_load(hipemu_device *d, const void *image, size_t limit, hipModule_t *out_module);

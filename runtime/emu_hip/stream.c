@@ -1,5 +1,5 @@
-/* Streams and events. Work is done when the call that asks for it returns: there is nothing to wait for, and an event is a
- * reading of the host's clock. */
+/* Streams and events. Work is done when the call that asks for it returns: there is nothing to wait for, and
+ * an event is a reading of the host's clock. */
 #include "runtime.h"
 #include <stdlib.h>
 
@@ -42,7 +42,8 @@ hipError_t hipemu_enqueue(hipStream_t handle, hipemu_device **out_device, device
 hipError_t hipStreamCreateWithPriority(hipStream_t *out_stream, unsigned int flags, int priority) {
   hipemu_device *d = NULL;
   diags messages;
-  if (!out_stream || (flags & ~(unsigned)hipStreamNonBlocking) != 0) return hipemu_report(hipErrorInvalidValue);
+  if (!out_stream || (flags & ~(unsigned)hipStreamNonBlocking) != 0)
+    return hipemu_report(hipErrorInvalidValue);
   hipError_t code = hipemu_enter(&d);
   if (code != hipSuccess) return hipemu_report(code);
   hipStream_t stream = calloc(1, sizeof *stream);
@@ -255,8 +256,8 @@ hipError_t hipEventElapsedTime(float *out_milliseconds, hipEvent_t start, hipEve
       ((start->flags | stop->flags) & hipEventDisableTiming) != 0)
     return hipemu_report(hipErrorInvalidHandle);
   diags_init(&messages);
-  hd_status status = start->device->device->vtable->event_elapsed(start->device->device, start->event, stop->event,
-                                                                  &milliseconds, &messages);
+  hd_status status = start->device->device->vtable->event_elapsed(start->device->device, start->event,
+                                                                  stop->event, &milliseconds, &messages);
   code = hipemu_answer(start->device, status, &messages);
   if (code == hipSuccess) *out_milliseconds = (float)milliseconds;
   return hipemu_report(code);

@@ -1,5 +1,6 @@
-/* Holds this library's own copy of HIP's interface against ROCm's headers; that this compiles is the test. api.h declares after
- * ROCm's headers did, so a parameter or result of another type is an error; numbers, offsets and sizes are asserted. */
+/* Holds this library's own copy of HIP's interface against ROCm's headers; that this compiles is the test.
+ * api.h declares after ROCm's headers did, so a parameter or result of another type is an error; numbers,
+ * offsets and sizes are asserted. */
 #define HEDDLE_HIP_REAL_HEADERS
 #include "api.h"
 

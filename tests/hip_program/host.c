@@ -1,8 +1,10 @@
-/* A HIP program like any other: it includes ROCm's header, is linked to ROCm's libamdhip64, and is then run with the emulated
- * device in that library's place. Prints the claims that don't hold; the exit status says whether there were any.
+/* A HIP program like any other: it includes ROCm's header, is linked to ROCm's libamdhip64, and is then run
+ * with the emulated device in that library's place. Prints the claims that don't hold; the exit status says
+ * whether there were any.
  *
  *   host KERNELS.co    the code object of kernels.hip for device 0 */
 #include <hip/hip_runtime_api.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,8 +173,10 @@ static void launch_both_ways(void) {
   CLAIM(blocks >= 1 && blocks <= 5);
   OK(hipFuncGetAttribute(&value, HIP_FUNC_ATTRIBUTE_NUM_REGS, scale));
   CLAIM(value > 0);
-  FAILS(hipModuleLaunchKernel(scale, 1, 1, 1, 2048, 1, 1, 0, NULL, parameters, NULL), hipErrorInvalidConfiguration);
-  FAILS(hipModuleLaunchKernel(scale, 0, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), hipErrorInvalidConfiguration);
+  FAILS(hipModuleLaunchKernel(scale, 1, 1, 1, 2048, 1, 1, 0, NULL, parameters, NULL),
+        hipErrorInvalidConfiguration);
+  FAILS(hipModuleLaunchKernel(scale, 0, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL),
+        hipErrorInvalidConfiguration);
   FAILS(hipModuleLaunchKernel(scale, 1, 1, 1, 1, 1, 1, 1 << 20, NULL, parameters, NULL),
         hipErrorLaunchOutOfResources);
   FAILS(hipModuleLaunchKernel(scale, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), hipErrorInvalidValue);
@@ -310,7 +314,8 @@ static void a_graph_replays_two_streams(void) {
   (void)hipGetLastError();
 }
 
-/* A kernel that fails takes the device with it until a reset, as on hardware; the launch itself says so already. */
+/* A kernel that fails takes the device with it until a reset, as on hardware; the launch itself says so
+ * already. */
 static void a_fault_has_a_code_and_lasts(const char *name, hipError_t code) {
   float *data = NULL;
   int count = 16;
@@ -326,6 +331,61 @@ static void a_fault_has_a_code_and_lasts(const char *name, hipError_t code) {
   OK(hipDeviceSynchronize());
   OK(hipFree(data));
   FAILS(hipGetLastError(), code);
+}
+
+enum { WORKERS = 4, ROUNDS = 8 };
+
+typedef struct worker {
+  pthread_t thread;
+  int number, problems;
+} worker;
+
+/* Captures in its own thread while others allocate and launch; counts what went wrong. */
+static void *work(void *argument) {
+  worker *w = argument;
+  float *x = NULL, *y = NULL, result[COUNT];
+  char shift = (char)w->number;
+  int count = COUNT, problems = 0;
+  double factor = 2;
+  hipStream_t stream = NULL;
+  problems += hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess;
+  for (int round = 0; round < ROUNDS; ++round) {
+    hipGraph_t graph = NULL;
+    hipGraphExec_t executable = NULL;
+    problems += hipMalloc((void **)&x, BYTES) != hipSuccess;
+    problems += hipMalloc((void **)&y, BYTES) != hipSuccess;
+    problems += hipMemcpy(x, in, BYTES, hipMemcpyHostToDevice) != hipSuccess;
+    void *parameters[] = {&y, &x, &shift, &count, &factor};
+    problems += hipStreamBeginCapture(stream, hipStreamCaptureModeThreadLocal) != hipSuccess;
+    problems +=
+        hipModuleLaunchKernel(scale, BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL) != hipSuccess;
+    problems += hipStreamEndCapture(stream, &graph) != hipSuccess;
+    problems += hipGraphInstantiateWithFlags(&executable, graph, 0) != hipSuccess;
+    problems += hipGraphDestroy(graph) != hipSuccess;
+    problems += hipGraphLaunch(executable, stream) != hipSuccess;
+    problems += hipStreamSynchronize(stream) != hipSuccess;
+    problems += hipMemcpy(result, y, BYTES, hipMemcpyDeviceToHost) != hipSuccess;
+    for (int i = 0; i < COUNT; ++i)
+      problems += result[i] != in[i] * 2 + (float)shift;
+    problems += hipGraphExecDestroy(executable) != hipSuccess;
+    problems += hipFree(x) != hipSuccess;
+    problems += hipFree(y) != hipSuccess;
+  }
+  problems += hipStreamDestroy(stream) != hipSuccess;
+  w->problems = problems + (hipGetLastError() != hipSuccess);
+  return NULL;
+}
+
+static void threads_capture_and_allocate_side_by_side(void) {
+  worker workers[WORKERS];
+  for (int n = 0; n < WORKERS; ++n) {
+    workers[n] = (worker){.number = n, .problems = -1};
+    CLAIM(pthread_create(&workers[n].thread, NULL, work, &workers[n]) == 0);
+  }
+  for (int n = 0; n < WORKERS; ++n) {
+    pthread_join(workers[n].thread, NULL);
+    CLAIM(workers[n].problems == 0);
+  }
 }
 
 static void copies_between_devices(void) {
@@ -362,6 +422,7 @@ int main(int count, char **arguments) {
   dead_handles_are_refused();
   streams_and_events();
   a_graph_replays_two_streams();
+  threads_capture_and_allocate_side_by_side();
   copies_between_devices();
   a_fault_has_a_code_and_lasts("beyond", hipErrorIllegalAddress);
   a_fault_has_a_code_and_lasts("endless", hipErrorLaunchTimeOut);

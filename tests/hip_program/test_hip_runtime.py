@@ -136,7 +136,7 @@ class Interface(Case):
 class Programs(Case):
     def test_a_host_program_runs_unchanged(self):
         self.command(CC, '-std=c17', '-Wall', '-Wextra', '-Werror', '-D__HIP_PLATFORM_AMD__', '-isystem', self.include,
-                     HERE / 'host.c', '-o', 'host', *self.link_to_rocm())
+                     HERE / 'host.c', '-o', 'host', '-pthread', *self.link_to_rocm())
         for target in TARGETS:
             with self.subTest(target):
                 self.command(CLANG, *DEVICE_ONLY, '-nogpuinc', '-O2', '--offload-arch=' + target, HERE / 'kernels.hip',
