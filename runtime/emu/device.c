@@ -138,10 +138,13 @@ static hd_status release(device *d, device_pointer pointer, diags *list) {
 static hd_status allocate(device *d, size_t bytes, device_pointer *out_pointer, diags *list) {
   emu_device *e = self(d);
   size_t page = (size_t)sysconf(_SC_PAGESIZE), room = bytes ? bytes : 1;
-  if (room > (size_t)e->target->memory_bytes - e->memory.allocated) {
+  pthread_rwlock_rdlock(&e->memory.lock);
+  uint64_t used = e->memory.allocated;
+  pthread_rwlock_unlock(&e->memory.lock);
+  if (room > (size_t)e->target->memory_bytes - used) {
     diags_errorf(list, "emu.memory", NULL,
                  "allocating %zu bytes: the %s has %" PRId64 ", of which %" PRIu64 " are in use", bytes,
-                 e->target->product, e->target->memory_bytes, e->memory.allocated);
+                 e->target->product, e->target->memory_bytes, used);
     return HD_OUT_OF_MEMORY;
   }
   /* One unmapped page on each side: a stray host access faults too. */
