@@ -315,6 +315,13 @@ hd_status spec_tree_parse(const char *yaml, size_t length, spec_tree *out_tree, 
     return HD_DECLINED;
   }
   if (!yaml_parser_initialize(&b.yaml)) return HD_OUT_OF_MEMORY;
+  /* Some editors begin UTF-8 with a byte order mark. libyaml skips it only where it finds out the encoding by
+   * itself, and then it would take UTF-16 too. */
+  static const unsigned char mark[3] = {0xef, 0xbb, 0xbf};
+  if (length >= sizeof mark && memcmp(b.bytes, mark, sizeof mark) == 0) {
+    b.bytes += sizeof mark;
+    b.length = length -= sizeof mark;
+  }
   yaml_parser_set_encoding(&b.yaml, YAML_UTF8_ENCODING);
   yaml_parser_set_input_string(&b.yaml, b.bytes, length);
   spec_node *root = NULL;

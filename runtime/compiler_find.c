@@ -241,7 +241,8 @@ static void describe_place(const place *p, text *out) {
   else if (p->form == PLACE_FETCHED)
     text_addf(out, "%s (%s)", p->name, fetched_folder(folder, sizeof folder) ? folder : "no home");
   else
-    text_addf(out, "%s (%s)", p->name, value && *value ? value : "not set");
+    text_addf(out, "%s (%s%s)", p->name, value && *value ? value : "not set",
+              p->form == PLACE_PROGRAM && value && *value ? ": no program, or no lld in its folder" : "");
 }
 
 static hd_status search(compiler_kind kind, compiler *out_compiler, diags *errors) {

@@ -113,6 +113,9 @@ void worker_clang_compile(const char *compiler, const char *path, const worker_j
   } else if (WEXITSTATUS(status) != 0) {
     out_answer->code = WEXITSTATUS(status);
     out_answer->outcome = out_answer->code >= CLANG_BROKE_DOWN ? WORKER_BROKE_DOWN : WORKER_REJECTED;
+  } else if (access(OUTPUT_NAME, F_OK) != 0) {
+    /* Success without a code object: the parent refuses it as it does a wrong one. */
+    out_answer->code_object_bytes = 0;
   } else if (!read_file(OUTPUT_NAME, &out_answer->code_object, &out_answer->code_object_bytes)) {
     worker_answer_say(out_answer, WORKER_IO, errno, OUTPUT_NAME ": ", strerror(errno));
   }

@@ -327,6 +327,8 @@ Test(compile, what_is_no_code_object_is_refused) {
   make_folder(folder);
   compiler c = fake_clang(folder, "#!/bin/sh\necho this is no ELF file > kernel.co\n");
   EXPECT_DECLINED(compile_with(&c, "gfx950", good, NULL, 20, 0), "compile.malformed", "no code object");
+  c = fake_clang(folder, "#!/bin/sh\nexit 0\n");
+  EXPECT_DECLINED(compile_with(&c, "gfx950", good, NULL, 20, 0), "compile.malformed", "0 bytes");
 }
 
 Test(compile, code_for_another_target_is_refused) {

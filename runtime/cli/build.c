@@ -10,6 +10,7 @@
 typedef struct build_plan {
   spec_file *files;
   diags *file_diags; /* per file */
+  hd_status *file_status;
   int file_count;
   build_job *jobs;
   int *job_file;
@@ -29,9 +30,10 @@ static bool plan_init(build_plan *p, int file_count) {
   *p = (build_plan){.file_count = file_count};
   p->files = calloc(count, sizeof *p->files);
   p->file_diags = calloc(count, sizeof *p->file_diags);
+  p->file_status = calloc(count, sizeof *p->file_status);
   p->jobs = calloc(count * JOBS_PER_FILE, sizeof *p->jobs);
   p->job_file = calloc(count * JOBS_PER_FILE, sizeof *p->job_file);
-  return p->files && p->file_diags && p->jobs && p->job_file;
+  return p->files && p->file_diags && p->file_status && p->jobs && p->job_file;
 }
 
 static void plan_finish(build_plan *p) {
@@ -41,6 +43,7 @@ static void plan_finish(build_plan *p) {
   }
   free(p->files);
   free(p->file_diags);
+  free(p->file_status);
   free(p->jobs);
   free(p->job_file);
 }
@@ -171,6 +174,18 @@ static void complain_once(const build_job *job, const spec_file *file, build_res
   }
 }
 
+/* A spec that can't be read has no kernels, but an answer of its own. */
+static void write_file_json(const spec_file *file, hd_status status, const diags *d, text *out) {
+  bool first = true;
+  text_add(out, "{");
+  json_bool(out, &first, "ok", false);
+  json_text(out, &first, "status", hd_status_text(status));
+  json_text(out, &first, "file", file->path);
+  json_key(out, &first, "diagnostics");
+  diags_render_json(d, out);
+  text_add(out, "}");
+}
+
 /* Prints everything; the exit code is the worst of the results. */
 static int report(const cli *c, build_plan *p, build_result *results, double seconds, int code) {
   text out;
@@ -179,12 +194,18 @@ static int report(const cli *c, build_plan *p, build_result *results, double sec
   int hits = 0, built = 0;
   diags_init(&shown);
   if (c->json) text_add(&out, "[");
+  int listed = 0;
+  for (int i = 0; c->json && i < p->file_count; i++) {
+    if (p->file_status[i] == HD_OK) continue;
+    if (listed++ > 0) text_add(&out, ",\n ");
+    write_file_json(&p->files[i], p->file_status[i], &p->file_diags[i], &out);
+  }
   for (int i = 0; i < p->job_count; i++) {
     build_result *r = &results[i];
     const spec_file *file = &p->files[p->job_file[i]];
     complain_once(&p->jobs[i], file, r, &shown);
     if (c->json) {
-      if (i > 0) text_add(&out, ",\n ");
+      if (listed++ > 0) text_add(&out, ",\n ");
       write_result_json(c, &p->jobs[i], r, &out);
     } else {
       write_result(c, &p->jobs[i], r, &out);
@@ -229,6 +250,7 @@ static int read_files(const cli *c, build_plan *p, const variant *v) {
     hd_status status = spec_file_read(c->arguments[i], &p->files[i], d);
     if (d->count || status != HD_OK) cli_complain(c->arguments[i], &p->files[i], d);
     int code = cli_exit_code(status);
+    p->file_status[i] = status;
     if (status == HD_OK) code = plan_file(c, p, i, v);
     if (code == EXIT_USAGE) return code;
     if (code > worst) worst = code;

@@ -7,8 +7,15 @@ enum { SPEC_MAX_BYTES = 1 << 20 };
 
 hd_status spec_file_read(const char *path, spec_file *out_file, diags *d) {
   *out_file = (spec_file){.path = path};
-  /* One byte more than the parser takes, so that the parser is the one to refuse it. */
-  hd_status status = cli_read_file(path, SPEC_MAX_BYTES + 1, &out_file->source, &out_file->length, d);
+  diags why;
+  diags_init(&why);
+  hd_status status = cli_read_file(path, SPEC_MAX_BYTES, &out_file->source, &out_file->length, &why);
+  if (status == HD_DECLINED) /* as the parser would say it */
+    diags_errorf(d, "spec.size", NULL, "the file has more than %d bytes, the most that a spec has (1 MiB)",
+                 SPEC_MAX_BYTES);
+  else
+    diags_add_new(d, &why, DIAG_ERROR);
+  diags_finish(&why);
   if (status != HD_OK) return status;
   status = spec_parse(out_file->source, out_file->length, &out_file->spec, d);
   out_file->parsed = status == HD_OK;

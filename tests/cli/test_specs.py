@@ -46,6 +46,25 @@ class Specs(Case):
             for verb in ['check', 'key', 'emit', 'build']:
                 self.heddle(verb, path, code=1)
 
+    def test_every_verb_says_in_json_what_is_wrong_with_a_spec(self):
+        path = self.file('bad.yaml', SMALL.replace('page: 16', 'page: none'))
+        for verb in ['check', 'key', 'emit', 'build']:
+            result = self.json(verb, path, code=1)
+            result = result[0] if isinstance(result, list) else result
+            self.assertFalse(result['ok'], verb)
+            self.assertIn('kv.page', [item['field'] for item in result['diagnostics']], verb)
+
+    def test_a_spec_beyond_the_limit_is_refused_by_the_limits_name(self):
+        for size in [(1 << 20) + 1, (1 << 20) + 2, 3 << 20]:
+            result = self.json('check', self.file('large.yaml', '#' * size), code=1)[0]
+            self.assertEqual([item['code'] for item in result['diagnostics']], ['spec.size'])
+            self.assertIn('1048576', result['diagnostics'][0]['message'])
+
+    def test_a_byte_order_mark_changes_nothing(self):
+        path = self.folder / 'marked.yaml'
+        path.write_bytes(b'\xef\xbb\xbf' + SMALL.encode())
+        self.assertEqual(self.heddle('key', path), self.heddle('key', self.small()))
+
     def test_a_spec_comes_from_standard_input_too(self):
         self.assertEqual(self.heddle('key', '-q', '-', stdin=DENSE.read_text()), self.heddle('key', '-q', DENSE))
 
