@@ -1,17 +1,17 @@
 #include "estimate.h"
 #include <string.h>
 
-/* Per compute unit and clock. Sources: AMD's data sheets and product pages of MI300X, MI355X and Radeon RX 9070
- * XT (peak engine clock; peak matrix rates divided by units and clock), the CDNA 3 and CDNA 4 white papers
- * (vector lanes, 64 bytes a clock between vector cache and registers). gfx1250: from announcements (fp8 and fp4
- * peak), its clock and its 16-bit rate are assumptions. */
+/* Per compute unit and clock. Sources: AMD's data sheets and product pages of MI300X, MI355X and Radeon RX
+ * 9070 XT (peak engine clock; peak matrix rates divided by units and clock), the CDNA 3 and CDNA 4 white
+ * papers (vector lanes, 64 bytes a clock between vector cache and registers). gfx1250: from announcements
+ * (fp8 and fp4 peak), its clock and its 16-bit rate are assumptions. */
 typedef struct rates {
   const char *target;
-  double clock;          /* Hz */
+  double clock;           /* Hz */
   double matrix_flops[5]; /* of elements of 64, 32, 16, 8 and 4 bits */
-  double vector_lanes;   /* 32-bit operations, not packed or paired */
+  double vector_lanes;    /* 32-bit operations, not packed or paired */
   double cache_bytes;
-  double issue_clocks;   /* between two instructions of one wave */
+  double issue_clocks; /* between two instructions of one wave */
 } rates;
 
 enum {

@@ -8,7 +8,7 @@
 #include "counts.h"
 
 typedef enum estimate_bound {
-  BOUND_MEMORY,  /* different cache lines at the memory's rate, or 64-byte segments at the caches' */
+  BOUND_MEMORY, /* different cache lines at the memory's rate, or 64-byte segments at the caches' */
   BOUND_MATRIX,
   BOUND_VECTOR,
   BOUND_LDS,

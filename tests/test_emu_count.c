@@ -1,4 +1,5 @@
-/* Counting on the emulated device: hand-assembled kernels (emu/counts_*.s) against counts worked out by hand. */
+/* Counting on the emulated device: hand-assembled kernels (emu/counts_*.s) against counts worked out by hand.
+ */
 #include "../runtime/device.h"
 #include "../runtime/estimate.h"
 #include <criterion/criterion.h>
@@ -114,8 +115,11 @@ Test(emu_count, segments_of_coalesced_strided_and_broadcast_loads_gfx950) {
   counts c = count(&f, "loads", 1, 64);
   const launch_counts *l = &c.launches[0];
   expect_loads(l, want, sizeof want / sizeof *want);
-  expect_classes(l, (uint64_t[COUNT_CLASS_COUNT]){[COUNT_SCALAR_MEMORY] = 1, [COUNT_WAIT] = 2,
-                                                  [COUNT_VECTOR] = 6, [COUNT_MEMORY] = 7, [COUNT_OTHER] = 1});
+  expect_classes(l, (uint64_t[COUNT_CLASS_COUNT]){[COUNT_SCALAR_MEMORY] = 1,
+                                                  [COUNT_WAIT] = 2,
+                                                  [COUNT_VECTOR] = 6,
+                                                  [COUNT_MEMORY] = 7,
+                                                  [COUNT_OTHER] = 1});
   cr_expect_eq(l->longest_wave, 17);
   cr_expect_eq(l->waves, 1);
   cr_expect_eq(l->lanes, 64);
@@ -210,9 +214,14 @@ Test(emu_count, bank_conflicts_of_1_2_and_32_ways_gfx950) {
 
 Test(emu_count, bank_conflicts_of_1_2_and_32_ways_gfx1201) {
   static const expected_banks want[] = {
-      {"a word a lane", 1, 1},   {"every second word: 2 ways", 2, 1}, {"every 32nd word: 32 ways", 32, 1},
-      {"16 bytes a lane", 4, 4}, {"the same word", 1, 1},             {"16 bytes a lane read", 4, 4},
-      {"two words a lane", 2, 2}, {"atomics on one word", 32, 1},
+      {"a word a lane", 1, 1},
+      {"every second word: 2 ways", 2, 1},
+      {"every 32nd word: 32 ways", 32, 1},
+      {"16 bytes a lane", 4, 4},
+      {"the same word", 1, 1},
+      {"16 bytes a lane read", 4, 4},
+      {"two words a lane", 2, 2},
+      {"atomics on one word", 32, 1},
   };
   fixture f;
   setup(&f, "gfx1201");
@@ -245,10 +254,15 @@ Test(emu_count, matrix_operations_and_classes_gfx950) {
   counts c = count(&f, "products", 1, 64);
   const launch_counts *l = &c.launches[0];
   expect_matrix(l, want, sizeof want / sizeof *want);
-  expect_classes(l, (uint64_t[COUNT_CLASS_COUNT]){[COUNT_SCALAR_MEMORY] = 1, [COUNT_WAIT] = 1,
-                                                  [COUNT_VECTOR] = 1, [COUNT_SCALAR] = 7,
-                                                  [COUNT_MATRIX] = 9, [COUNT_TRANSCENDENTAL] = 3,
-                                                  [COUNT_BRANCH] = 3, [COUNT_BARRIER] = 1, [COUNT_OTHER] = 1});
+  expect_classes(l, (uint64_t[COUNT_CLASS_COUNT]){[COUNT_SCALAR_MEMORY] = 1,
+                                                  [COUNT_WAIT] = 1,
+                                                  [COUNT_VECTOR] = 1,
+                                                  [COUNT_SCALAR] = 7,
+                                                  [COUNT_MATRIX] = 9,
+                                                  [COUNT_TRANSCENDENTAL] = 3,
+                                                  [COUNT_BRANCH] = 3,
+                                                  [COUNT_BARRIER] = 1,
+                                                  [COUNT_OTHER] = 1});
   cr_expect_eq(l->matrix_operations, 9);
   cr_expect_eq(l->multiply_adds, 3 * (8192 + 4096 + 1024));
   cr_expect_eq(l->longest_wave, launch_counts_total(l));

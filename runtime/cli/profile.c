@@ -77,8 +77,8 @@ static hd_status count_launch(request *r, profiled *p, const tensors *host, int6
   }
   stats_names_of(&on_device, &p->kernel, &p->names);
   /* Decode reads what write left. */
-  for (size_t i = 0; status == HD_OK && p->operation == OPERATION_WRITE && i < sizeof written / sizeof *written;
-       i++)
+  for (size_t i = 0;
+       status == HD_OK && p->operation == OPERATION_WRITE && i < sizeof written / sizeof *written; i++)
     if (on_device.present[written[i]]) status = session_download(s, &on_device, host, written[i], d);
   session_release(s, &on_device);
   return status;
@@ -106,7 +106,8 @@ static hd_status profile_all(request *r, const operation_list *list, diags *d) {
   for (int i = 0; status == HD_OK && i < list->count; i++) {
     profiled *p = &r->done[r->count++];
     p->operation = list->items[i];
-    status = session_load(&r->session, &r->contract, r->file.spec.name, p->operation, &r->variant, &p->kernel, d);
+    status =
+        session_load(&r->session, &r->contract, r->file.spec.name, p->operation, &r->variant, &p->kernel, d);
     p->loaded = status == HD_OK;
     if (p->loaded && p->operation == OPERATION_DECODE) tile = p->kernel.descriptor->tile_tokens;
   }
@@ -231,8 +232,8 @@ static int profile(cli *c) {
 
 static const cli_option profile_options[] = {
     {"device", 'd', OPTION_TEXT, "DEVICE", "emu:gfx942, emu:gfx950, emu:gfx1201 or emu:gfx1250", 0, 0},
-    {"shape", 's', OPTION_TEXT, "SHAPE", "SEQSxLENGTHxKV_HEADS, xG for another heads_per_kv (default: 1x1024x1)",
-     0, 0},
+    {"shape", 's', OPTION_TEXT, "SHAPE",
+     "SEQSxLENGTHxKV_HEADS, xG for another heads_per_kv (default: 1x1024x1)", 0, 0},
     {"split", 0, OPTION_INT, "N", "workgroups that share one sequence and kv head (default: by policy)", 1,
      4096},
     {"top", 0, OPTION_INT, "N", "memory instructions to list a kernel (default: 10)", 0, 1000},
@@ -249,8 +250,10 @@ const cli_verb verb_profile = {
     .arguments = "SPEC --device DEVICE",
     .summary = "count what the kernels execute, on an emulated device",
     .details =
-        "Runs write and decode on a generated case and counts: instructions by class, memory traffic and its\n"
-        "segments by tensor and by instruction, LDS bank conflicts, matrix operations. Counts are exact; the\n"
+        "Runs write and decode on a generated case and counts: instructions by class, memory traffic and "
+        "its\n"
+        "segments by tensor and by instruction, LDS bank conflicts, matrix operations. Counts are exact; "
+        "the\n"
         "time and the bound that follow from them are an estimate. docs/emulator.md explains the columns.\n",
     .examples =
         "  heddle profile specs/minimax-m3-dense-fp8.yaml --device emu:gfx950\n"

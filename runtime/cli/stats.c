@@ -135,8 +135,10 @@ static void table_memory(const launch_counts *l, const stats_names *names, text 
 static void table_estimate(const launch_counts *l, const session *s, text *out) {
   estimate e;
   if (!estimate_launch(s->target, s->facts.compute_units, l, &e)) return;
-  text_addf(out, "  estimate, from datasheet figures, not measured: bound by %s, %.2f us; %.0f %% of the bandwidth\n   ",
-            estimate_bound_name(e.bound), 1e6 * e.total, 100 * e.efficiency);
+  text_addf(
+      out,
+      "  estimate, from datasheet figures, not measured: bound by %s, %.2f us; %.0f %% of the bandwidth\n   ",
+      estimate_bound_name(e.bound), 1e6 * e.total, 100 * e.efficiency);
   for (int n = 0; n < BOUND_COUNT; n++)
     text_addf(out, " %s %.2f us%s", estimate_bound_name((estimate_bound)n), 1e6 * e.seconds[n],
               n + 1 < BOUND_COUNT ? "," : "\n");
@@ -180,7 +182,8 @@ static void table_launch(const launch_counts *l, const session *s, const stats_n
               (double)l->matrix[n].multiply_adds);
   if (l->lds_cycles)
     text_addf(out, "  LDS: %" PRIu64 " bytes in %" PRIu64 " cycles, %.0f of them (%.1f %%) bank conflicts\n",
-              l->lds_bytes, l->lds_cycles, conflict_cycles(l), 100 * conflict_cycles(l) / (double)l->lds_cycles);
+              l->lds_bytes, l->lds_cycles, conflict_cycles(l),
+              100 * conflict_cycles(l) / (double)l->lds_cycles);
   table_memory(l, names, out);
   table_sites(l, names, top, out);
   table_estimate(l, s, out);

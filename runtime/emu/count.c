@@ -38,8 +38,8 @@ struct emu_count {
   /* One bit a cache line of every allocation, shared by all threads. */
   atomic_uint_least64_t **lines_read, **lines_written; /* [buffer] */
   /* Sums. */
-  uint64_t *executed; /* [instruction] */
-  site_tally *sites;  /* [site] */
+  uint64_t *executed;    /* [instruction] */
+  site_tally *sites;     /* [site] */
   count_buffer *buffers; /* [buffer]: the memory's ranges in their order, then the launch's own two */
   uint64_t lds_bytes, lds_cycles, lds_least, longest;
 };
@@ -115,8 +115,8 @@ static int operand_bits(const emu_instruction *i) {
   static const struct {
     const char *type;
     int bits;
-  } types[] = {{"_f64", 64}, {"xf32", 32}, {"_bf16", 16}, {"_f16", 16}, {"fp8", 8}, {"bf8", 8},
-               {"iu4", 4},   {"iu8", 8},   {"_i8", 8},    {"_f32", 32}};
+  } types[] = {{"_f64", 64}, {"xf32", 32}, {"_bf16", 16}, {"_f16", 16}, {"fp8", 8},
+               {"bf8", 8},   {"iu4", 4},   {"iu8", 8},    {"_i8", 8},   {"_f32", 32}};
   const char *name = i->row->name, *shape = name;
   for (const char *at = strchr(name, '_'); at; at = strchr(at + 1, '_'))
     if (at[1] >= '0' && at[1] <= '9' && strchr(at, 'x')) shape = at;
@@ -158,7 +158,8 @@ static count_traffic traffic_of(const touches *t) {
     int shift = 5 + size;
     uint64_t next = 0; /* segments below it are counted */
     for (int n = 0; n < t->count; ++n) {
-      uint64_t first = t->items[n].start >> shift, last = (t->items[n].start + t->items[n].bytes - 1) >> shift;
+      uint64_t first = t->items[n].start >> shift,
+               last = (t->items[n].start + t->items[n].bytes - 1) >> shift;
       if (first < next) first = next;
       if (last + 1 <= first) continue;
       r.segments[size] += last + 1 - first;
@@ -199,8 +200,7 @@ static void settle_global(emu_tally *tally) {
   moved.instructions = 1;
   count_buffer *b = &tally->buffers[buffer];
   count_traffic_add(t->writes ? &b->stores : &b->loads, &moved);
-  atomic_uint_least64_t *lines =
-      (t->writes ? tally->count->lines_written : tally->count->lines_read)[buffer];
+  atomic_uint_least64_t *lines = (t->writes ? tally->count->lines_written : tally->count->lines_read)[buffer];
   if (lines) mark_lines(lines, &tally->range, t);
   if (tally->first_buffer && tally->first_buffer != tally->range.start) tally->several = true;
   if (!tally->first_buffer || tally->range.start < tally->first_buffer)
