@@ -439,6 +439,152 @@ Test(match, each_contract_answers_and_the_fewest_rows_win) {
   cr_assert_eq(chosen, 7);
 }
 
+/* What follows holds the less common ways of describing the same memory against each other. */
+
+static contract plain(const char *k, int page) {
+  contract c = example_contract(page, 64, 64);
+  c.query.heads_per_kv = 8;
+  c.kv.k = example_layout(k, page, 64);
+  return c;
+}
+
+Test(match, a_flat_cache_is_dense) {
+  contract c = plain("b h s d", 16);
+  match_request r = usual(&c);
+  tensor *k = &r.tensors.by_name[TENSOR_K_CACHE];
+  k->shape[0] = tensor_elements(k);
+  k->rank = 1;
+  expect_match(&r, &c);
+  strided(&r, TENSOR_K_CACHE)->strides[0] = 2;
+  expect(&r, &c, "bind.strides", "k_cache", "[2]", "[any, any, 64, 1]");
+}
+
+Test(match, with_one_head_the_slots_say_how_far_heads_would_be_apart) {
+  contract c = plain("b s h d", 16);
+  int64_t dims[DIM_COUNT];
+  memcpy(dims, usual_dims, sizeof dims);
+  dims[DIM_KV_HEADS] = 1;
+  match_request r = request_for(&c, OPERATION_DECODE, "gfx950", dims);
+  tensor *k = strided(&r, TENSOR_K_CACHE); /* [50, 16, 1, 64] */
+  k->strides[0] = 16 * 80;
+  k->strides[1] = 80;
+  match_answer a;
+  cr_assert_eq(ask(&r, &c, "gfx950", &a), HD_OK);
+  cr_assert_eq(a.dims[DIM_K_STRIDE_H], 80);
+  match_answers_finish(&a, 1);
+}
+
+static void give_axes(match_request *r, const layout *axes, int64_t a, int64_t b, int64_t c, int64_t d,
+                      int64_t e) {
+  tensor *k = &r->tensors.by_name[TENSOR_K_CACHE];
+  const int64_t shape[] = {a, b, c, d, e};
+  k->rank = axes->count;
+  k->axes = axes;
+  memcpy(k->shape, shape, (size_t)k->rank * sizeof shape[0]);
+}
+
+Test(match, axes_are_compared_by_what_they_mean) {
+  contract c = plain("b h s d", 12);
+  match_request r = usual(&c);
+  layout digits = example_layout("b h s/6 s%6 d", 12, 64), four = example_layout("b h s/4 s%4 d", 12, 64);
+  give_axes(&r, &digits, PAGES, HEADS, 2, 6, 64);
+  r.longest = 12;
+  expect_match(&r, &c);
+  c.kv.k = four; /* digits that do not nest with those of the view */
+  expect_match(&r, &c);
+  strided(&r, TENSOR_K_CACHE)->strides[2] = 7 * 64;
+  expect(&r, &c, "bind.strides", "k_cache", "[1536, 768, 448, 64, 1]",
+         "[any, any, 256, 64, 1] for [b, h, s/4, s%4, d]");
+}
+
+Test(match, axes_have_to_be_the_layouts_and_one_index_more_does_no_harm) {
+  contract c = shuffled();
+  match_request r = usual(&c);
+  layout flat = example_layout("b h s d", 16, 1), other = example_layout("b s", 16, 1);
+  tensor *scale = &r.tensors.by_name[TENSOR_K_SCALE];
+  scale->axes = &flat; /* [pages, heads, 16, 1] */
+  scale->rank = 4;
+  scale->shape[3] = 1;
+  expect_match(&r, &c);
+  scale->axes = &other; /* no heads */
+  scale->rank = 2;
+  scale->shape[1] = 16;
+  expect(&r, &c, "bind.shape", "k_scale", "[50, 16]", "[pages, kv_heads, 16] = [50, 2, 16]");
+  c.scale.granularity = SCALE_TOKEN;
+  c.scale.k = c.scale.v = example_layout("b s", 16, 128);
+  r = usual(&c);
+  layout heads = example_layout("b h s", 16, 1);
+  scale = &r.tensors.by_name[TENSOR_K_SCALE];
+  scale->axes = &heads; /* heads that the contract knows nothing of */
+  scale->rank = 3;
+  scale->shape[1] = HEADS;
+  scale->shape[2] = 16;
+  expect(&r, &c, "bind.shape", "k_scale", "[50, 2, 16]", "[pages, 16] = [50, 16]");
+}
+
+Test(match, rows_of_a_page_table_do_not_overlap_and_stay_within_31_bits) {
+  contract c = shuffled();
+  match_request r = usual(&c);
+  strided(&r, TENSOR_PAGE_TABLE)->strides[0] = TABLE - 1;
+  expect(&r, &c, "bind.strides", "page_table", "strided [8, 1]",
+         "entries that lie together in rows of one stride");
+  r.tensors.by_name[TENSOR_PAGE_TABLE].strides[0] = (int64_t)INT32_MAX + 1;
+  expect(&r, &c, "bind.strides", "page_table", "strided [2147483648, 1]",
+         "entries that lie together in rows of one stride");
+}
+
+Test(match, a_remainder_of_query_heads_is_not_rounded_away) {
+  contract c = shuffled();
+  match_request r = usual(&c);
+  r.tensors.by_name[TENSOR_Q].shape[1] = r.tensors.by_name[TENSOR_OUT].shape[1] = 8 * HEADS + 1;
+  expect(&r, &c, "bind.heads-per-kv", "q", "17 over 2 kv heads", "8");
+}
+
+Test(match, a_workspace_is_nobodys_business) {
+  contract c = shuffled();
+  match_request r = usual(&c);
+  r.tensors.present[TENSOR_WORKSPACE] = true;
+  expect_match(&r, &c);
+}
+
+Test(match, lengths_are_32_bits_however_wide_the_table) {
+  contract c = shuffled();
+  match_request r = usual(&c);
+  r.tensors.by_name[TENSOR_PAGE_TABLE].shape[1] = (int64_t)1 << 28;
+  r.longest = INT32_MAX;
+  expect_match(&r, &c);
+  r.longest++;
+  expect(&r, &c, "match.length", "longest", "2147483648", "0 to 2147483647");
+}
+
+Test(match, one_row_is_causal_either_way_and_the_writer_has_no_features) {
+  contract c = shuffled();
+  match_request r = usual(&c);
+  r.causal = !c.mask.causal;
+  expect_match(&r, &c);
+  c.output.lse = c.mask.sinks = true;
+  c.mask.window = 64;
+  r = request_for(&c, OPERATION_WRITE, "gfx950", usual_dims);
+  r.lse = r.sinks = false;
+  r.window = 0;
+  r.splits = -3;
+  r.prefix = true;
+  expect_match(&r, &c);
+}
+
+Test(match, ragged_lists_are_matched_by_what_they_hold) {
+  contract c = shuffled();
+  c.select.form = SELECT_INDPTR;
+  match_request r = usual(&c);
+  r.longest = 16 * TABLE;
+  expect_match(&r, &c);
+  r.longest++;
+  expect(&r, &c, "match.length", "longest", "145", "0 to 144");
+  r = usual(&c);
+  r.tensors.by_name[TENSOR_KV_INDPTR].shape[0] = SEQS;
+  expect(&r, &c, "bind.shape", "kv_indptr", "[3]", "[seqs + 1] = [4]");
+}
+
 /* One random fault, or what only looks like one. */
 static void disturb(match_request *r, uint64_t *state) {
   int name = random_below(state, TENSOR_COUNT);

@@ -397,6 +397,21 @@ Test(collapse_heads, what_has_no_place_for_a_head_is_declined) {
   expect_code(collapse(&c, &t, &v, &d), &d, "view.scale", "k_scale");
 }
 
+Test(collapse_heads, rows_with_gaps_and_caches_that_differ_in_heads_are_declined) {
+  contract c = shuffled(PAGE);
+  tensors t = tensors_of(&c, 2);
+  t.by_name[TENSOR_Q] = (tensor){.dtype = DTYPE_BF16, .rank = 3, .shape = {7, 8, DIM}, .data = 16};
+  t.present[TENSOR_Q] = true;
+  make_strided(&t.by_name[TENSOR_Q]);
+  t.by_name[TENSOR_Q].strides[0] += 64; /* q, k and v in one row */
+  view v;
+  diags d;
+  expect_code(collapse(&c, &t, &v, &d), &d, "view.strides", "q");
+  t = tensors_of(&c, 2);
+  t.by_name[TENSOR_V_CACHE].shape[1] = 3;
+  expect_code(collapse(&c, &t, &v, &d), &d, "view.shape", "v_cache");
+}
+
 Test(views, a_tensor_of_another_shape_is_declined) {
   contract c = shuffled(LONG_PAGE);
   tensors t = tensors_of(&c, 2);
