@@ -9,6 +9,7 @@ enum {
   IMAGE_ALIGNMENT = 4096,
   IMAGE_LIMIT = 1 << 28,
   DESCRIPTOR_BYTES = 64,
+  SCRATCH_LIMIT = 1 << 20, /* bytes a lane */
   /* ELF relocation types of the AMDGPU psABI that a linked code object may still hold. */
   RELOCATION_ABS64 = 3,
   RELOCATION_RELATIVE64 = 13
@@ -145,6 +146,8 @@ hd_status emu_module_descriptor(const emu_module *m, const codeobject_kernel *k,
       .preload_length = preload & 0x7f,
       .preload_offset = preload >> 7,
   };
+  if (out->scratch_bytes > SCRATCH_LIMIT)
+    return refuse(list, "a kernel asks for more than 1 MiB of scratch a lane");
   if (out->entry < m->code_start || out->entry >= m->code_end || out->entry % 4 ||
       m->index_of[(out->entry - m->code_start) / 4] == UINT32_MAX)
     return refuse(list, "a kernel's entry is no instruction");
