@@ -105,6 +105,15 @@ class Profile(Case):
         self.assertIn('estimate, from datasheet figures', self.heddle(*words, '--stats')[0])
         self.assertNotIn('estimate', self.heddle(*words)[0])
 
+    def test_a_contract_without_a_writer_or_with_page_lists_is_profiled_too(self):
+        reader = self.small(replace=[('kernels: [write, decode]', 'kernels: [decode]'),
+                                     ('logits:', 'select: {form: indptr}\nlogits:')])
+        value = self.json('profile', reader, *DEVICE, '--shape', '2x48x1')
+        self.assertEqual([item['operation'] for item in value['operations']], ['decode'])
+        tensors = {t['tensor']: t for t in value['operations'][0]['launches'][0]['tensors']}
+        self.assertEqual(tensors['k_cache']['lines_read'], 2 * 48)  # 64 bf16 channels are a line
+        self.assertIn('kv_indices', tensors)
+
     def test_what_is_asked_for_wrongly_is_refused(self):
         for words, message in [
             (['--shape', '4x4'], 'not a shape'),
