@@ -53,6 +53,8 @@ static int read_settings(const cli *c, call *k) {
       return cli_usage(c, "--set takes logits_scale=NUMBER, not '%s'", option);
     double value = strtod(option + 13, &end);
     if (end == option + 13 || *end) return cli_usage(c, "logits_scale takes a number, not '%s'", option + 13);
+    if (!isfinite((float)value)) /* what a kernel is given */
+      return cli_usage(c, "logits_scale takes a finite fp32 number, not '%s'", option + 13);
     if (k->operation != OPERATION_DECODE) return cli_usage(c, "write takes no logits_scale");
     if (terms->logits.scale != LOGITS_ARGUMENT)
       return cli_usage(c, "the contract fixes logits.scale: it is not an argument");

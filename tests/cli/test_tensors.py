@@ -168,7 +168,8 @@ class Tensors(Case):
 
     def test_settings_that_do_not_apply_are_usage_errors(self):
         words = self.arguments(self.decode_inputs(), {'out': 'out.npy'})
-        for setting in ['logits_scale', 'logits_scale=', 'logits_scale=x', 'window=3']:
+        for setting in ['logits_scale', 'logits_scale=', 'logits_scale=x', 'logits_scale=nan', 'logits_scale=-inf',
+                        'logits_scale=1e39', 'window=3']:
             self.heddle('reference', self.spec, '--kernel', 'decode', *words, '--set', setting, code=2)
         self.heddle('reference', self.spec, '--kernel', 'write', *words, '--set', 'logits_scale=1', code=2)
         self.heddle('reference', self.spec, *words, code=2)
