@@ -13,43 +13,43 @@ static bool is_one_of(dtype d, const dtype *list, size_t count) {
 
 static bool scales_a_token(const contract *c) { return c->scale.granularity >= SCALE_TOKEN; }
 
-static void check_dtype(const contract *c, dtype d, const target *t, diags *diags) {
+static void check_dtype(const contract *c, dtype d, const target *t, diags *errors) {
   if (ONE_OF(d, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ) && d != t->fp8)
-    diags_decline(diags, "decline.dialect", "kv.dtype", dtype_name(d), "%s, the fp8 dialect of %s, or fp8_e4m3",
+    diags_decline(errors, "decline.dialect", "kv.dtype", dtype_name(d), "%s, the fp8 dialect of %s, or fp8_e4m3",
                   dtype_name(t->fp8), t->name);
   else if (!ONE_OF(d, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ, DTYPE_FP8_E5M2, DTYPE_INT8))
-    diags_decline(diags, "decline.kv-dtype", "kv.dtype", dtype_name(d),
+    diags_decline(errors, "decline.kv-dtype", "kv.dtype", dtype_name(d),
             "bf16, fp16, fp8_e4m3, fp8_e4m3fn, fp8_e4m3fnuz, fp8_e5m2, int8");
   (void)c;
 }
 
 /* What both operations ask of a contract. */
-static void check_cache(const contract *c, const target *t, unsigned kernel, const char *operation, diags *diags) {
+static void check_cache(const contract *c, const target *t, unsigned kernel, const char *name, diags *errors) {
   if (!(c->kernels & kernel))
-    diags_refusef(diags, "decline.kernels", "kernels", operation, c->kernels & KERNEL_WRITE ? "write" : "decode",
-                  "the contract has no %s kernel", operation);
+    diags_refusef(errors, "decline.kernels", "kernels", name, c->kernels & KERNEL_WRITE ? "write" : "decode",
+                  "the contract has no %s kernel", name);
   if (!ONE_OF(c->query.dtype, DTYPE_BF16, DTYPE_FP16))
-    diags_decline(diags, "decline.query-dtype", "query.dtype", dtype_name(c->query.dtype), "bf16, fp16");
-  check_dtype(c, c->kv.k_dtype, t, diags);
-  if (c->kv.v_dtype != c->kv.k_dtype) check_dtype(c, c->kv.v_dtype, t, diags);
+    diags_decline(errors, "decline.query-dtype", "query.dtype", dtype_name(c->query.dtype), "bf16, fp16");
+  check_dtype(c, c->kv.k_dtype, t, errors);
+  if (c->kv.v_dtype != c->kv.k_dtype) check_dtype(c, c->kv.v_dtype, t, errors);
   bool group = c->scale.granularity == SCALE_GROUP;
   if (c->scale.granularity != SCALE_NONE && !ONE_OF(c->scale.dtype, DTYPE_FP32, DTYPE_FP16) &&
       !(group && c->scale.dtype == DTYPE_E8M0))
-    diags_decline(diags, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
+    diags_decline(errors, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
             group ? "fp32, fp16, e8m0" : "fp32, fp16");
 }
 
-static void check_decode(const contract *c, diags *diags) {
+static void check_decode(const contract *c, diags *errors) {
   if (c->query.rows < 1 || c->query.rows > 8)
-    diags_decline_number(diags, "decline.query-rows", "query.rows", c->query.rows, "1 to 8");
+    diags_decline_number(errors, "decline.query-rows", "query.rows", c->query.rows, "1 to 8");
   if (c->query.heads_per_kv < 1 || c->query.heads_per_kv > 64)
-    diags_decline_number(diags, "decline.heads-per-kv", "query.heads_per_kv", c->query.heads_per_kv, "1 to 64");
+    diags_decline_number(errors, "decline.heads-per-kv", "query.heads_per_kv", c->query.heads_per_kv, "1 to 64");
   if (c->select.form == SELECT_BLOCKS)
-    diags_decline(diags, "decline.select-form", "select.form", "blocks", "table, indptr");
+    diags_decline(errors, "decline.select-form", "select.form", "blocks", "table, indptr");
   if (!ONE_OF(c->select.index, DTYPE_INT32, DTYPE_INT64))
-    diags_decline(diags, "decline.select-index", "select.index", dtype_name(c->select.index), "int32, int64");
+    diags_decline(errors, "decline.select-index", "select.index", dtype_name(c->select.index), "int32, int64");
   if (!ONE_OF(c->output.dtype, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32))
-    diags_decline(diags, "decline.output-dtype", "output.dtype", dtype_name(c->output.dtype), "bf16, fp16, fp32");
+    diags_decline(errors, "decline.output-dtype", "output.dtype", dtype_name(c->output.dtype), "bf16, fp16, fp32");
 }
 
 static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
@@ -152,6 +152,9 @@ static bool plan_slices(const contract *c, decode_plan *p, int slices) {
   return p->v_part % channels == 0 || channels % p->v_part == 0;
 }
 
+/* Registers that the words of a tile take while they are loaded: narrower loads have one each. */
+static int loaded_registers(int bytes, int load) { return load < 4 ? bytes / load : bytes / 4; }
+
 static int page_ids(const contract *c, const decode_plan *p) {
   int scales = scales_a_token(c) ? largest(1, p->list / p->op->rows) : 0;
   return p->list / p->own_run + (p->k_exact ? p->score_tiles : p->list / p->own_run) + scales;
@@ -160,21 +163,32 @@ static int page_ids(const contract *c, const decode_plan *p) {
 /* Vector registers; where they are short, loads that come later and a query that stays in LDS. */
 static void estimate_registers(const contract *c, decode_plan *p) {
   const matrix_op *op = p->op, *value_op = p->value_op;
-  int k_words = p->score_tiles * p->k_list * dtype_bytes(c->kv.k_dtype) / 4;
-  int v_words = p->value_tiles * p->list * dtype_bytes(c->kv.v_dtype) / 4;
+  int k_bytes = dtype_bytes(c->kv.k_dtype), v_bytes = dtype_bytes(c->kv.v_dtype);
+  int k_words = loaded_registers(p->score_tiles * p->k_list * k_bytes, p->k_load * k_bytes);
+  int v_words = loaded_registers(p->value_tiles * p->list * v_bytes, p->v_tokens * p->v_channels * v_bytes);
   int scales = scales_a_token(c) ? (p->k_parts + 2 * p->v_parts) * largest(1, p->list / op->rows) - 1 : 0;
   int q_fragments = p->folded ? 1 : p->q_parts, p_fragments = p->folded ? 1 : p->p_parts;
   int query = q_fragments * p->k_list * dtype_bytes(op->operand) / 4 * op->columns_per_lane;
   int per_block = p->value_tiles * op->row_run + p->score_tiles * op->row_run +
                   p_fragments * p->list * dtype_bytes(value_op->operand) / 4 + p->v_parts - 1;
   per_block = per_block * op->columns_per_lane + query;
-  int keep = p->rows > 1 ? p->v_channels > 1 ? p->list : p->list * dtype_bytes(c->kv.v_dtype) / 4 : 0;
+  int keep = p->rows > 1 ? 16 + (p->v_channels > 1 ? p->list : p->list * v_bytes / 4) : 0;
+  keep += (p->k_parts + p->v_parts - 2) * p->list; /* compilers work on several groups of channels at a time */
+  if (p->k_parts > 1) keep += query * p->blocks; /* fragments with zeros outside a group */
   p->registers = k_words + v_words + scales + p->blocks * per_block + keep + largest(0, page_ids(c, p) - 8) +
                  WORKING_REGISTERS;
   p->early_loads = p->registers <= p->target->vgprs;
-  if (!p->early_loads) p->registers -= k_words; /* the next K tile then takes the place of the scores */
+  if (!p->early_loads) p->registers -= k_words / 2; /* the next K tile then takes the place of scores, as far as they reach */
   p->query_in_lds = p->registers > p->target->vgprs - WORKING_REGISTERS / 4;
   if (p->query_in_lds) p->registers -= p->blocks * query;
+}
+
+/* Several blocks fit only with room to spare: compilers hold more of them at a time than is counted here, and loads that
+ * come late make that worse. */
+static bool fits(const decode_plan *p) {
+  if (lds_bytes(p, 1) > lds_limit(p->target)) return false;
+  if (p->blocks == 1) return p->registers <= p->target->vgprs;
+  return p->early_loads && !p->query_in_lds && p->registers + p->registers / 16 <= smallest(p->target->vgprs, 512);
 }
 
 /* The first that fits the registers: short lists before fewer queries, fewer queries before fewer channels, since K and
@@ -194,36 +208,36 @@ static bool plan_registers(const contract *c, decode_plan *p, int queries) {
         plan_tokens(c, p, tokens);
         if (!plan_slices(c, p, slices)) continue;
         estimate_registers(c, p);
-        if (p->registers <= p->target->vgprs && lds_bytes(p, 1) <= lds_limit(p->target)) return true;
+        if (fits(p)) return true;
       }
     }
   return false;
 }
 
 /* The waves asked for, or the most up to 4 that fit the LDS. False when those asked for do not fit. */
-static bool plan_waves(const variant *v, decode_plan *p, diags *diags) {
+static bool plan_waves(const variant *v, decode_plan *p, diags *errors) {
   p->waves = v->waves ? v->waves : 4;
   while (!v->waves && p->waves > 1 && lds_bytes(p, p->waves) > lds_limit(p->target)) p->waves /= 2;
   p->lds_bytes = lds_bytes(p, p->waves);
   if (p->lds_bytes <= lds_limit(p->target)) return true;
-  diags_decline_number(diags, "decline.waves", "tune.waves", p->waves, "what fits %d bytes of LDS on %s: these need %d",
+  diags_decline_number(errors, "decline.waves", "tune.waves", p->waves, "what fits %d bytes of LDS on %s: these need %d",
                        lds_limit(p->target), p->target->name, p->lds_bytes);
   return false;
 }
 
-static void check_dim(const char *field, int channels, int step, diags *diags) {
+static void check_dim(const char *field, int channels, int step, diags *errors) {
   if (channels >= step && channels % step == 0 && channels <= 256) return;
-  diags_decline_number(diags, "decline.head-dim", field, channels, "a multiple of %d up to 256", step);
+  diags_decline_number(errors, "decline.head-dim", field, channels, "a multiple of %d up to 256", step);
 }
 
-static void check_shape(const contract *c, const decode_plan *p, diags *diags) {
-  check_dim("head_dim.qk", c->head_dim.qk, 8, diags);
-  check_dim("head_dim.v", c->head_dim.v, 8, diags);
+static void check_shape(const contract *c, const decode_plan *p, diags *errors) {
+  check_dim("head_dim.qk", c->head_dim.qk, 8, errors);
+  check_dim("head_dim.v", c->head_dim.v, 8, errors);
   if (c->scale.granularity != SCALE_GROUP) return;
   if (c->scale.group_k % 4 != 0)
-    diags_decline_number(diags, "decline.scale-group", "scale.group", c->scale.group_k, "a multiple of 4 channels of K");
+    diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_k, "a multiple of 4 channels of K");
   if (c->scale.group_v != c->head_dim.v && c->scale.group_v % p->value_op->rows != 0)
-    diags_decline_number(diags, "decline.scale-group", "scale.group", c->scale.group_v,
+    diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_v,
                          "a multiple of %d channels of V (%s)", p->value_op->rows, p->value_op->name);
 }
 
@@ -246,17 +260,17 @@ static void plan_keys(const contract *c, decode_plan *p) {
   p->k_load = smallest(p->k_chunk, power_of_two_in(layout_run(&c->kv.k, AXIS_D)));
 }
 
-hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan, diags *diags) {
-  size_t before = diags_errors(diags);
-  check_cache(c, t, KERNEL_DECODE, "decode", diags);
-  check_decode(c, diags);
+hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan, diags *errors) {
+  size_t before = diags_errors(errors);
+  check_cache(c, t, KERNEL_DECODE, "decode", errors);
+  check_decode(c, errors);
   decode_plan p = {.target = t};
   p.op = find_op(t, c->kv.k_dtype, false, &p.widen);
   p.value_op = find_op(t, c->kv.v_dtype, true, &p.value_widen);
-  if (p.op && p.value_op) check_shape(c, &p, diags);
+  if (p.op && p.value_op) check_shape(c, &p, errors);
   if (v->waves && (v->waves < 1 || v->waves > 16 || (v->waves & (v->waves - 1))))
-    diags_decline_number(diags, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
-  if (diags_errors(diags) > before || !p.op || !p.value_op) return HD_DECLINED;
+    diags_decline_number(errors, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
+  if (diags_errors(errors) > before || !p.op || !p.value_op) return HD_DECLINED;
 
   int query_bits = significand_bits(c->query.dtype), operand_bits = significand_bits(p.op->operand);
   p.rows = c->select.per == PER_ROW ? 1 : c->query.rows;
@@ -270,33 +284,33 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   if (!plan_registers(c, &p, queries)) {
     char found[32];
     snprintf(found, sizeof found, "{qk: %d, v: %d}", c->head_dim.qk, c->head_dim.v);
-    diags_decline(diags, "decline.registers", "head_dim", found, "what fits the %d registers of %s with %d queries a page list",
+    diags_decline(errors, "decline.registers", "head_dim", found, "what fits the %d registers of %s with %d queries a page list",
                   t->vgprs, t->name, queries);
     return HD_DECLINED;
   }
   const char *obstacle = ring_obstacle(c, t);
   if (v->structure == STRUCTURE_RING && obstacle) {
-    diags_refusef(diags, "decline.structure", "tune.structure", "ring", "direct", "ring is not served: %s", obstacle);
+    diags_refusef(errors, "decline.structure", "tune.structure", "ring", "direct", "ring is not served: %s", obstacle);
     return HD_DECLINED;
   }
   p.structure = obstacle || v->structure == STRUCTURE_DIRECT ? STRUCTURE_DIRECT : STRUCTURE_RING;
   if (obstacle) snprintf(p.structure_reason, sizeof p.structure_reason, "%s", obstacle);
-  if (p.structure == STRUCTURE_DIRECT && !plan_waves(v, &p, diags)) return HD_DECLINED;
+  if (p.structure == STRUCTURE_DIRECT && !plan_waves(v, &p, errors)) return HD_DECLINED;
   *out_plan = p;
   return HD_OK;
 }
 
-hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan, diags *diags) {
+hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan, diags *errors) {
   (void)v; /* the writer has one shape: a lane per 16 bytes of a row */
-  size_t before = diags_errors(diags);
-  check_cache(c, t, KERNEL_WRITE, "write", diags);
-  check_dim("head_dim.qk", c->head_dim.qk, 8, diags);
-  check_dim("head_dim.v", c->head_dim.v, 8, diags);
+  size_t before = diags_errors(errors);
+  check_cache(c, t, KERNEL_WRITE, "write", errors);
+  check_dim("head_dim.qk", c->head_dim.qk, 8, errors);
+  check_dim("head_dim.v", c->head_dim.v, 8, errors);
   const int groups[] = {c->scale.group_k, c->scale.group_v};
   for (int i = 0; i < 2; i++)
     if (c->scale.granularity == SCALE_GROUP && groups[i] % 8 != 0)
-      diags_decline_number(diags, "decline.scale-group", "scale.group", groups[i], "a multiple of 8 channels");
-  if (diags_errors(diags) > before) return HD_DECLINED;
+      diags_decline_number(errors, "decline.scale-group", "scale.group", groups[i], "a multiple of 8 channels");
+  if (diags_errors(errors) > before) return HD_DECLINED;
   write_plan p = {.target = t, .load = 16 / dtype_bytes(c->query.dtype), .row_lanes = 1, .threads = 256};
   while (p.row_lanes * p.load < largest(c->head_dim.qk, c->head_dim.v)) p.row_lanes *= 2;
   *out_plan = p;

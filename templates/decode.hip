@@ -325,6 +325,7 @@ KERNEL(THREADS) void heddle_decode(
       UNROLL for (int part = 0; part < K_PARTS; part++)
         UNROLL for (int t = 0; t < SCORE_TILES; t++)
           UNROLL for (int b = 0; b < BLOCKS; b++) {
+            keep_order();
             acc_t x;
             UNROLL for (int a = 0; a < PER_LANE * RUN; a++) x[a] = 0;
             UNROLL for (int u = 0; u < K_STEPS; u++)
@@ -383,6 +384,7 @@ KERNEL(THREADS) void heddle_decode(
     if constexpr (ROWS == 1)
       if (masked) clear_invisible(words, seen_by(0));
     UNROLL for (int part = 0; part < V_PARTS; part++) {
+      if (V_PARTS > 1) keep_order();
       weight_fragment weights[BLOCKS][P_FRAGMENTS][V_STEPS];
       UNROLL for (int b = 0; b < BLOCKS; b++)
         UNROLL for (int c = 0; c < PER_LANE; c++) {

@@ -82,6 +82,9 @@ DEVICE float index_lane(float x, int index) {
 // Bytes picked from {high, low}: selector bytes 0-3 name low, 4-7 high.
 DEVICE u32 pick_bytes(u32 high, u32 low, u32 selector) { return __builtin_amdgcn_perm(high, low, selector); }
 
+// Keeps the scheduler from mixing what is before with what is behind, which would take registers for both.
+DEVICE void keep_order() { __builtin_amdgcn_sched_barrier(0); }
+
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
 DEVICE void pin(u32 &word) { asm volatile("" : "+v"(word)); }
 

@@ -53,6 +53,9 @@ DEVICE u32 pick_bytes(u32 high, u32 low, u32 selector) {
   return __byte_perm(low, high, nibbles);
 }
 
+// Keeps the compiler from mixing what is before with what is behind, which would take registers for both.
+DEVICE void keep_order() { asm volatile("" ::: "memory"); }
+
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
 DEVICE void pin(u32 &word) { asm volatile("" : "+r"(word)); }
 
