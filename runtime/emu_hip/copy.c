@@ -34,6 +34,21 @@ static hipError_t direction(void *to, const void *from, hipMemcpyKind kind, bool
              : hipErrorInvalidMemcpyDirection;
 }
 
+/* Work on `place`'s memory in a stream of `d`: done in `place`'s default stream, unless the stream is being
+ * captured, since a graph is one device's. */
+static hipError_t move_to(const hipemu_device *place, const hipemu_device *d, hipStream_t handle,
+                          device_stream **stream) {
+  hipStream_t s = NULL;
+  hipemu_device *owner = NULL;
+  if (place == d) return hipSuccess;
+  *stream = NULL;
+  if (hipemu_stream(handle, &s, &owner) != hipSuccess || !s || !s->capture) return hipSuccess;
+  hipemu_log("hip.capture", "work on the memory of device %d in a stream of device %d can't be captured",
+             place->ordinal, d->ordinal);
+  s->capture->invalidated = true;
+  return hipErrorStreamCaptureUnsupported;
+}
+
 /* A copy between devices reads the one's memory as the host does and writes the other's. The stream is that
  * of the device that is concerned when it has one: `stream` may belong to either. */
 static hipError_t copy(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream) {
@@ -55,7 +70,8 @@ static hipError_t copy(void *to, const void *from, size_t bytes, hipMemcpyKind k
     return hipSuccess;
   }
   hipemu_device *place = to_device ? target.device : source.device;
-  if (place != d) s = NULL;
+  code = move_to(place, d, stream, &s);
+  if (code != hipSuccess) return code;
   diags_init(&messages);
   const device_vtable *v = place->device->vtable;
   hd_status status = to_device ? v->copy_in(place->device, s, hipemu_address(to), from, bytes, &messages)
@@ -149,7 +165,8 @@ static hipError_t fill(void *to, unsigned char value, size_t bytes, hipStream_t 
   if (!inside("fill", to, bytes, &target)) return hipErrorInvalidValue;
   hipError_t code = hipemu_enqueue(stream, &d, &s);
   if (code != hipSuccess) return code;
-  if (target.device != d) s = NULL;
+  code = move_to(target.device, d, stream, &s);
+  if (code != hipSuccess) return code;
   diags_init(&messages);
   hd_status status = target.device->device->vtable->fill(target.device->device, s, hipemu_address(to), value,
                                                          bytes, &messages);

@@ -114,6 +114,9 @@ static void memory_and_copies(void) {
   CLAIM(host[0] == 7 && host[8] == 7);
   FAILS(hipMemcpy(device, host, 65, hipMemcpyHostToDevice), hipErrorInvalidValue);
   FAILS(hipMemcpy(host, device + 60, 5, hipMemcpyDeviceToHost), hipErrorInvalidValue);
+  FAILS(hipMemcpyDtoD(device, other + 9, 8), hipErrorInvalidValue);
+  FAILS(hipMemcpyDtoD(device + 57, other, 8), hipErrorInvalidValue);
+  FAILS(hipMemset(device + 1, 0, 64), hipErrorInvalidValue);
   FAILS(hipMemcpy(host, device, 4, (hipMemcpyKind)77), hipErrorInvalidMemcpyDirection);
   FAILS(hipFree(device + 4), hipErrorInvalidValue);
   FAILS(hipFree(pinned), hipErrorInvalidValue);
@@ -166,6 +169,13 @@ static void launch_both_ways(void) {
   CLAIM(host[0] == 63.0f && host[63] == 0.0f);
   OK(hipHostFree(host));
 
+  int *sizes = NULL;
+  OK(hipHostMalloc((void **)&sizes, 8, hipHostMallocDefault));
+  void *sizes_only[] = {&sizes};
+  OK(hipModuleLaunchKernel(kernel("hidden"), 3, 1, 1, 40, 1, 1, 0, NULL, sizes_only, NULL));
+  CLAIM(sizes[0] == 40 && sizes[1] == 3);
+  OK(hipHostFree(sizes));
+
   OK(hipModuleLaunchKernel(kernel("nothing"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
   OK(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scale, THREADS, 0));
   CLAIM(blocks >= 8);
@@ -199,6 +209,7 @@ static void dead_handles_are_refused(void) {
   FAILS(hipStreamSynchronize(stream), hipErrorInvalidHandle);
   FAILS(hipStreamDestroy(stream), hipErrorInvalidHandle);
   OK(hipEventCreate(&event));
+  FAILS(hipStreamSynchronize((hipStream_t)event), hipErrorInvalidHandle); /* alive, but no stream */
   OK(hipEventDestroy(event));
   FAILS(hipEventRecord(event, NULL), hipErrorInvalidHandle);
   FAILS(hipModuleUnload((hipModule_t)&stream), hipErrorInvalidHandle);
@@ -388,13 +399,59 @@ static void threads_capture_and_allocate_side_by_side(void) {
   }
 }
 
+/* hipMalloc in a thread that captures nothing itself. */
+static void *allocate(void *out_code) {
+  void *pointer = NULL;
+  *(hipError_t *)out_code = hipMalloc(&pointer, 16);
+  (void)hipFree(pointer);
+  return NULL;
+}
+
+static hipError_t allocate_elsewhere(void) {
+  hipError_t code = hipErrorUnknown;
+  pthread_t thread;
+  CLAIM(pthread_create(&thread, NULL, allocate, &code) == 0);
+  pthread_join(thread, NULL);
+  return code;
+}
+
+static void only_a_global_capture_forbids_other_threads_to_allocate(void) {
+  hipStream_t stream = NULL;
+  hipGraph_t graph = NULL;
+  void *pointer = NULL;
+  hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+  OK(hipStreamCreate(&stream));
+  OK(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
+  FAILS(allocate_elsewhere(), hipErrorStreamCaptureUnsupported);
+  FAILS(hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
+  OK(hipStreamBeginCapture(stream, hipStreamCaptureModeThreadLocal));
+  OK(allocate_elsewhere());
+  OK(hipThreadExchangeStreamCaptureMode(&mode));
+  CLAIM(mode == hipStreamCaptureModeGlobal);
+  OK(hipMalloc(&pointer, 16));
+  OK(hipThreadExchangeStreamCaptureMode(&mode));
+  OK(hipStreamEndCapture(stream, &graph));
+  OK(hipGraphDestroy(graph));
+  OK(hipStreamBeginCapture(stream, hipStreamCaptureModeThreadLocal));         /* a blocking stream … */
+  FAILS(hipMemsetAsync(pointer, 0, 16, NULL), hipErrorStreamCaptureImplicit); /* … and the default stream */
+  FAILS(hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
+  OK(hipFree(pointer));
+  OK(hipStreamDestroy(stream));
+  (void)hipGetLastError();
+}
+
 static void copies_between_devices(void) {
   int devices = 0;
   float *x = NULL, *y = NULL;
+  size_t left = 0, total = 0;
+  hipStream_t stream = NULL;
+  hipGraph_t graph = NULL;
   OK(hipGetDeviceCount(&devices));
-  if (devices < 2) return;
+  CLAIM(devices == 2);
   OK(hipMalloc((void **)&x, BYTES));
   OK(hipSetDevice(1));
+  OK(hipMemGetInfo(&left, &total));
+  CLAIM(left == total);
   OK(hipMalloc((void **)&y, BYTES));
   OK(hipMemcpy(x, in, BYTES, hipMemcpyHostToDevice));
   OK(hipMemcpyPeer(y, 1, x, 0, BYTES));
@@ -402,6 +459,11 @@ static void copies_between_devices(void) {
   CLAIM(wrong(1, 0) == 0);
   FAILS(hipModuleLaunchKernel(scale, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&y, &y, &y, &y, &y}, NULL),
         hipErrorInvalidHandle); /* a function belongs to its device */
+  OK(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+  OK(hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed));
+  FAILS(hipMemsetAsync(x, 0, BYTES, stream), hipErrorStreamCaptureUnsupported); /* and so does a graph */
+  FAILS(hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
+  OK(hipStreamDestroy(stream));
   OK(hipFree(x));
   OK(hipFree(y));
   OK(hipSetDevice(0));
@@ -422,6 +484,7 @@ int main(int count, char **arguments) {
   dead_handles_are_refused();
   streams_and_events();
   a_graph_replays_two_streams();
+  only_a_global_capture_forbids_other_threads_to_allocate();
   threads_capture_and_allocate_side_by_side();
   copies_between_devices();
   a_fault_has_a_code_and_lasts("beyond", hipErrorIllegalAddress);

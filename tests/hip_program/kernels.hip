@@ -10,6 +10,14 @@ KERNEL void scale(float *out, const float *in, char shift, int count, double fac
 // Without arguments: only that it was launched can be seen.
 KERNEL void nothing() {}
 
+// What the runtime adds behind the caller's arguments: the workgroup's size and the number of workgroups (code object v5: 16 bits at
+// 12, 32 bits at 0).
+KERNEL void hidden(int *out) {
+  auto implicit = (const char __attribute__((address_space(4))) *)__builtin_amdgcn_implicitarg_ptr();
+  out[0] = *(const unsigned short __attribute__((address_space(4))) *)(implicit + 12);
+  out[1] = *(const int __attribute__((address_space(4))) *)implicit;
+}
+
 // Reverses 64 floats through dynamic LDS.
 extern __attribute__((shared)) float dynamic[];
 KERNEL void reverse(float *data) {
