@@ -1,0 +1,108 @@
+"""Claims about what is served: contracts of the field, each generated, compiled and executed on an emulated device, where
+write has to store what the reference does and decode to give what float64 does (heddle verify). One field or two differ
+from a plain contract, and the targets take turns."""
+import unittest
+from support import Case
+
+SHUFFLED = ('[b, h, d/16, s, d%16]', '[b, h, s/16, d, s%16]')
+HND = ('[b, h, s, d]', '[b, h, s, d]')
+NHD = ('[b, s, h, d]', '[b, s, h, d]')
+TOKEN_HEAD = '{granularity: token_head}'
+
+
+def spec(layout=SHUFFLED, heads=8, rows=1, query='bf16', head_dim=64, dtype='fp8_e4m3', page=16, scale=TOKEN_HEAD,
+         kernels='[write, decode]', **more):
+    lines = ['heddle: 1', 'name: contract', 'kernels: ' + kernels,
+             'query: {dtype: %s, heads_per_kv: %d, rows: %d}' % (query, heads, rows), 'head_dim: %s' % head_dim,
+             'kv: {dtype: %s, page: %d, k: %s, v: %s}' % ((dtype, page) + layout)]
+    lines += ['scale: ' + scale] if scale else []
+    lines += ['%s: %s' % item for item in more.items()]
+    return '\n'.join(lines) + '\n'
+
+
+class Served(Case):
+    def serves(self, target, **fields):
+        path = self.file('contract.yaml', spec(**fields))
+        result = self.json('verify', path, '--device', 'emu:' + target, '--cases', '1')
+        self.assertEqual(result['bad'], 0)
+        self.assertGreaterEqual(len(result['cases']), 15)
+
+    def test_a_window_with_sinks(self):
+        self.serves('gfx950', mask='{window: 40, sinks: per_head}', output='{dtype: fp32, lse: true}')
+
+    def test_a_softcap(self):
+        self.serves('gfx1201', logits='{softcap: 5}', output='{dtype: bf16, lse: true}')
+
+    def test_pages_of_one_token(self):
+        self.serves('gfx942', page=1, layout=NHD, dtype='bf16', scale=None, heads=4)
+
+    def test_pages_that_no_tile_divides(self):
+        self.serves('gfx1250', page=528, heads=6)
+
+    def test_a_layout_with_the_head_inside_and_slots_split(self):
+        self.serves('gfx950', page=12, layout=('[b, s/4, h, d, s%4]', '[b, s, d/32, h, d%32]'))
+
+    def test_channels_outermost_and_single_bytes(self):
+        self.serves('gfx1201', page=4, layout=('[b, h, d%2, s, d/2]', '[b, d%4, h, d/4, s]'))
+
+    def test_different_dimensions_of_keys_and_values(self):
+        self.serves('gfx942', head_dim='{qk: 192, v: 128}', heads=1)
+
+    def test_dimensions_that_fill_no_product(self):
+        self.serves('gfx1250', head_dim='{qk: 80, v: 112}', layout=HND)
+
+    def test_more_queries_than_columns(self):
+        self.serves('gfx950', heads=24, layout=NHD, dtype='fp16', query='fp16', scale=None)
+
+    def test_rows_of_a_sequence(self):
+        self.serves('gfx1201', rows=3, heads=4, mask='{window: 35, sinks: per_head}')
+
+    def test_rows_without_a_causal_mask(self):
+        self.serves('gfx942', rows=2, heads=5, mask='{causal: false}')
+
+    def test_a_scale_a_token_over_all_heads(self):
+        self.serves('gfx950', scale='{granularity: token, dtype: fp16}', dtype='int8')
+
+    def test_a_scale_a_page(self):
+        self.serves('gfx1250', scale='{granularity: page_head, k: [h, b]}', page=24, layout=HND, dtype='fp8_e5m2')
+
+    def test_a_scale_a_head(self):
+        self.serves('gfx942', scale='{granularity: head}')
+
+    def test_powers_of_two_for_groups_of_channels(self):
+        self.serves('gfx950', scale='{granularity: group, group: 32, dtype: e8m0}', head_dim=128, page=32)
+
+    def test_groups_that_no_product_fits(self):
+        self.serves('gfx1201', scale='{granularity: group, group: {k: 24, v: 48}}', head_dim=96, layout=NHD)
+
+    def test_different_formats_of_keys_and_values(self):
+        self.serves('gfx942', dtype='{k: int8, v: fp8_e5m2}', heads=12)
+
+    def test_ragged_lists_of_64_bit_pages_a_head(self):
+        self.serves('gfx950', select='{form: indptr, per: kv_head, index: int64}')
+
+    def test_a_page_table_a_row(self):
+        self.serves('gfx1250', select='{per: row}', rows=3, heads=4)
+
+
+class Declined(Case):
+    """What is not served is said before anything is compiled."""
+
+    def declines(self, code, field, **fields):
+        path = self.file('contract.yaml', spec(kernels='[decode]', **fields))
+        result = self.json('emit', path, '--target', 'gfx950', code=1)
+        said = [(item['code'], item['field']) for item in result['diagnostics']]
+        self.assertIn((code, field), said)
+
+    def test_head_dimensions(self):
+        self.declines('decline.head-dim', 'head_dim.qk', head_dim=320)
+
+    def test_the_foreign_dialect(self):
+        self.declines('decline.dialect', 'kv.dtype', dtype='fp8_e4m3fnuz')
+
+    def test_groups_below_a_matrix_row(self):
+        self.declines('decline.scale-group', 'scale.group', scale='{granularity: group, group: {k: 16, v: 8}}')
+
+
+if __name__ == '__main__':
+    unittest.main()
