@@ -39,6 +39,13 @@ const char *ring_obstacle(const contract *c, const target *t) {
   int64_t chunk_stride;
   if (!t->ring_prelude) return "the ring is not built for this target";
   if (dtype_bytes(c->query.dtype) != 2) return "the ring takes 16-bit queries";
+  if (c->query.rows != 1) return "the ring takes one query row a sequence";
+  if (c->select.form != SELECT_TABLE || c->select.per != PER_SEQUENCE || c->select.index != DTYPE_INT32)
+    return "the ring takes an int32 page table for each sequence";
+  if (c->mask.window || c->mask.sinks || c->logits.softcap > 0) return "the ring has no window, sinks or softcap";
+  if (c->scale.granularity != SCALE_NONE && c->scale.granularity != SCALE_TENSOR &&
+      c->scale.granularity != SCALE_TOKEN_HEAD)
+    return "the ring takes scales of the tensor, or of each token and head";
   if (c->kv.k_dtype != DTYPE_FP8_E4M3FN || c->kv.v_dtype != DTYPE_FP8_E4M3FN) return "the ring's products take e4m3fn K and V";
   if (c->query.heads_per_kv > 16) return "the ring holds 16 query heads per kv head";
   if (c->head_dim.qk != 64 && c->head_dim.qk != 128) return "the ring takes head_dim.qk 64 or 128";

@@ -590,6 +590,67 @@ Test(plan, one_field_outside_what_is_served_is_one_decline_with_its_name) {
   spec_finish(&s);
 }
 
+/* What the ring lacks, one field from a contract that it takes; the direct structure has it. */
+static void ask_rows(contract *c) {
+  c->query.rows = 2;
+}
+static void ask_indptr(contract *c) {
+  c->select.form = SELECT_INDPTR;
+}
+static void ask_kv_head(contract *c) {
+  c->select.per = PER_KV_HEAD;
+}
+static void ask_per_row(contract *c) {
+  c->select.per = PER_ROW;
+}
+static void ask_long_index(contract *c) {
+  c->select.index = DTYPE_INT64;
+}
+static void ask_window(contract *c) {
+  c->mask.window = 4096;
+}
+static void ask_sinks(contract *c) {
+  c->mask.sinks = true;
+}
+static void ask_softcap(contract *c) {
+  c->logits.softcap = 30;
+}
+static void ask_head_scale(contract *c) {
+  c->scale.granularity = SCALE_HEAD;
+}
+static void ask_token_scale(contract *c) {
+  c->scale.granularity = SCALE_TOKEN;
+}
+static void ask_page_scale(contract *c) {
+  c->scale.granularity = SCALE_PAGE_HEAD;
+}
+static void ask_group_scale(contract *c) {
+  c->scale.granularity = SCALE_GROUP;
+  c->scale.group_k = c->scale.group_v = 64;
+}
+static void ask_fp16_scale(contract *c) {
+  c->scale.dtype = DTYPE_FP16;
+}
+
+Test(plan, what_the_ring_lacks_takes_the_direct_structure) {
+  static void (*const asks[])(contract *c) = {ask_rows,       ask_indptr,      ask_kv_head,    ask_per_row,
+                                              ask_long_index, ask_window,      ask_sinks,      ask_softcap,
+                                              ask_head_scale, ask_token_scale, ask_page_scale, ask_group_scale,
+                                              ask_fp16_scale};
+  spec s = shipped("minimax-m3-dense-fp8");
+  const target *t = target_find("sm_90");
+  contract plain = contract_resolve(&s.contract, t->fp8);
+  cr_expect_eq(planned(&plain, 0, t, "plain").structure, STRUCTURE_RING);
+  for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+    contract c = plain;
+    asks[i](&c);
+    decode_plan p = planned(&c, 0, t, "asked");
+    cr_expect_eq(p.structure, STRUCTURE_DIRECT, "case %zu", i);
+    cr_expect_neq(*p.structure_reason, 0, "case %zu says why", i);
+  }
+  spec_finish(&s);
+}
+
 Test(plan, a_dialect_is_served_where_it_is_spoken) {
   spec s = shipped("minimax-m3-dense-fp8");
   static const dtype dialects[] = {DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ};
