@@ -91,6 +91,9 @@ static int significand_bits(dtype d) {
 /* Addresses, page ids and temporaries; from the code objects of the shipped specs. */
 enum { WORKING_REGISTERS = 84 };
 
+/* Blocks of columns that a workgroup takes at most: every one makes the unrolled tile longer. */
+enum { MOST_BLOCKS = 4 };
+
 /* What the template's SHARED arrays take: outputs and the numbers of a row and column of every wave, and the query. */
 static int lds_bytes(const decode_plan *p, int waves) {
   const matrix_op *op = p->op;
@@ -117,7 +120,7 @@ static void plan_values(const contract *c, decode_plan *p) {
   int tiles = round_up(v, op->rows) / op->rows, channels = 1, least = INT32_MAX;
   for (int across = run; across * bytes >= 4 && across > along; across /= 2) {
     if (p->v_part < v && p->v_part % (across * op->rows) != 0) continue; /* a tile has one group of channels */
-    int padded = round_up(v, op->rows * across) / op->rows;
+    int padded = round_up(v, op->rows * across * p->slices) / op->rows;
     int cost = 4 * padded / across + padded; /* a load and a product of one list, as instructions */
     if (cost < least) {
       least = cost;
@@ -172,7 +175,7 @@ static void estimate_registers(const contract *c, decode_plan *p) {
   int per_block = p->value_tiles * op->row_run + p->score_tiles * op->row_run +
                   p_fragments * p->list * dtype_bytes(value_op->operand) / 4 + p->v_parts - 1;
   per_block = per_block * op->columns_per_lane + query;
-  int keep = p->rows > 1 ? 16 + (p->v_channels > 1 ? p->list : p->list * v_bytes / 4) : 0;
+  int keep = p->rows > 1 ? 40 + (p->v_channels > 1 ? p->list : p->list * v_bytes / 4) : 0;
   keep += (p->k_parts + p->v_parts - 2) * p->list; /* compilers work on several groups of channels at a time */
   if (p->k_parts > 1) keep += query * p->blocks; /* fragments with zeros outside a group */
   p->registers = k_words + v_words + scales + p->blocks * per_block + keep + largest(0, page_ids(c, p) - 8) +
@@ -187,8 +190,9 @@ static void estimate_registers(const contract *c, decode_plan *p) {
  * come late make that worse. */
 static bool fits(const decode_plan *p) {
   if (lds_bytes(p, 1) > lds_limit(p->target)) return false;
-  if (p->blocks == 1) return p->registers <= p->target->vgprs;
-  return p->early_loads && !p->query_in_lds && p->registers + p->registers / 16 <= smallest(p->target->vgprs, 512);
+  int limit = smallest(p->target->vgprs, 512); /* gfx1250 has more, but spills before they are used up */
+  if (p->blocks == 1) return p->registers <= limit;
+  return p->early_loads && !p->query_in_lds && p->registers + p->registers / 16 <= limit;
 }
 
 /* The first that fits the registers: short lists before fewer queries, fewer queries before fewer channels, since K and
@@ -202,9 +206,10 @@ static bool plan_registers(const contract *c, decode_plan *p, int queries) {
     for (int groups = 1; groups <= all_blocks; groups++) {
       p->blocks = (all_blocks + groups - 1) / groups;
       p->column_groups = (all_blocks + p->blocks - 1) / p->blocks;
-      if (p->column_groups != groups) continue;
+      if (p->column_groups != groups || p->blocks > MOST_BLOCKS) continue;
       for (int tokens = list; tokens >= least; tokens /= 2) {
         p->v_part = v_part;
+        p->slices = slices;
         plan_tokens(c, p, tokens);
         if (!plan_slices(c, p, slices)) continue;
         estimate_registers(c, p);
