@@ -416,9 +416,8 @@ static place place_of(emu_wave *w, const emu_instruction *i, const operands *o, 
   }
 }
 
-/* Alignment the hardware asks for: memory accesses of whole words on words (narrower ones on their size); LDS
- * of 8 and 16 bytes is checked on words as well, which is what "unaligned access mode" of the HSA runtime
- * leaves. */
+/* Global, flat and scratch memory take any address: the HSA runtime sets unaligned access mode, and LLVM counts on
+ * it when it merges two half words into a word. LDS is held to words, which is what its own instructions promise. */
 static bool aligned(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes) {
   uint32_t need = bytes >= 4 ? 4 : bytes;
   if (address % need == 0) return true;
@@ -428,8 +427,8 @@ static bool aligned(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
 
 static uint8_t *resolve(emu_wave *w, const emu_instruction *i, place p, int lane, uint32_t bytes,
                         bool write) {
-  if (!aligned(w, i, lane, p.address, bytes)) return NULL;
   if (p.space == EMU_LDS) {
+    if (!aligned(w, i, lane, p.address, bytes)) return NULL;
     emu_touch touch = i->access->kind == EMU_ATOMIC ? EMU_TOUCH_ATOMIC
                       : write                       ? EMU_TOUCH_WRITE
                                                     : EMU_TOUCH_READ;

@@ -2,7 +2,7 @@
 write has to store what the reference does and decode to give what float64 does (heddle verify). One field or two differ
 from a plain contract, and the targets take turns."""
 import unittest
-from support import Case
+from support import Case, SPECS
 
 SHUFFLED = ('[b, h, d/16, s, d%16]', '[b, h, s/16, d, s%16]')
 HND = ('[b, h, s, d]', '[b, h, s, d]')
@@ -45,6 +45,10 @@ class Served(Case):
     def test_channels_outermost_and_single_bytes(self):
         self.serves('gfx1201', page=4, layout=('[b, h, d%2, s, d/2]', '[b, d%4, h, d/4, s]'))
 
+    def test_half_words_that_a_compiler_joins_off_word_boundaries(self):
+        self.serves('gfx950', heads=2, dtype='fp16', scale=None,
+                    layout=('[b, s/8, h, d/32, s%8, d%32]', '[b, h, d%2, s, d/2]'))
+
     def test_different_dimensions_of_keys_and_values(self):
         self.serves('gfx942', head_dim='{qk: 192, v: 128}', heads=1)
 
@@ -83,6 +87,16 @@ class Served(Case):
 
     def test_a_page_table_a_row(self):
         self.serves('gfx1250', select='{per: row}', rows=3, heads=4)
+
+
+class Shipped(Case):
+    def test_every_spec_on_every_emulated_target(self):
+        for target in ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']:
+            for path in sorted(SPECS.glob('*.yaml')):
+                with self.subTest(spec=path.name, target=target):
+                    result = self.json('verify', path, '--device', 'emu:' + target, '--cases', '0', '--only', 'split')
+                    self.assertEqual(result['bad'], 0)
+                    self.assertGreaterEqual(len(result['cases']), 1)
 
 
 class Declined(Case):
