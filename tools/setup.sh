@@ -98,13 +98,15 @@ can_be_root() {
   sudo -n true 2>/dev/null || [ -t 0 ]
 }
 
-# Debian 12's security suite has clang-22. A machine whose sources lack that suite gets it for this one call, from a list of our own;
-# the machine's apt configuration stays as it is.
+# Debian 12's security suite has clang-22. A machine whose sources lack that suite gets it for this one call, from its own mirror and from
+# a list of our own; the machine's apt configuration stays as it is.
 apt_options=()
 add_security_suite() {
-  local list=$build/debian-security.list
+  local list=$build/debian-security.list mirror
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | sed -n 's|/debian/*$|/debian|p' | sed -n 1p)
+  [ -n "$mirror" ] || return 0
   { cat /etc/apt/sources.list 2>/dev/null || true
-    say "deb http://deb.debian.org/debian-security bookworm-security main"
+    say "deb $mirror-security bookworm-security main"
   } >"$list"
   apt_options=(-o "Dir::Etc::sourcelist=$list")
 }
@@ -137,7 +139,8 @@ setup_packages() {
   hint=$network step "apt-get update" as_root apt-get update
   if [ -n "$(without_candidate "${missing[@]}")" ] && grep -qs '^VERSION_ID="12"' /etc/os-release; then
     add_security_suite
-    hint=$network step "apt-get update with Debian's security suite" as_root apt-get "${apt_options[@]}" update
+    [ ${#apt_options[@]} -eq 0 ] ||
+      hint=$network step "apt-get update with Debian's security suite" as_root apt-get "${apt_options[@]}" update
   fi
   absent=$(without_candidate "${missing[@]}")
   [ -z "$absent" ] ||
