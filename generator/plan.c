@@ -281,7 +281,8 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   p.rows = c->select.per == PER_ROW ? 1 : c->query.rows;
   int queries = p.rows * c->query.heads_per_kv;
   p.q_parts = (query_bits + operand_bits - 1) / operand_bits;
-  p.p_parts = significand_bits(p.value_op->operand) < 8 ? 2 : 1;
+  /* A weight of 8 bits alone is 2e-3 off where a few tokens decide: more than all the rest may be. */
+  p.p_parts = significand_bits(p.value_op->operand) < 11 ? 2 : 1;
   p.folded = p.q_parts == 2 && p.op->columns_per_lane == 1 && queries <= p.op->columns / 2;
   p.q_top = q_top(p.op->operand);
   p.p_shift = p_shift(p.value_op->operand);
