@@ -3,7 +3,7 @@ import csv
 import io
 import tempfile
 import unittest
-from support import Case, SPECS
+from support import Case, SMALL, SPECS
 
 SPEC = SPECS / 'nhd-fp16.yaml'
 COMMAND = ('bench', SPEC, '--device', 'emu:gfx950', '--compiler', 'llvm')
@@ -31,6 +31,11 @@ class Bench(Case):
             self.assertNotIn('decode_us', item)
             self.assertLess(item['rms'], 2.5e-3)
             self.assertEqual(item['page'], 16)
+
+    def test_a_ragged_page_list_declines(self):
+        spec = self.file('ragged.yaml', SMALL + 'select: {form: indptr}\n')
+        out, err = self.heddle('bench', spec, '--device', 'emu:gfx950', '--shape', '1x40x1x2', code=1)
+        self.assertIn('bench.select', err)
 
     def test_bytes_are_those_of_k_and_v(self):
         item = self.json(*COMMAND, '--shape', '3x40x2x4')['results'][0]
