@@ -769,13 +769,56 @@ EACH_BUILD(names_lds_that_nothing_wrote) {
   bench_close(&t);
 }
 
+/* 64 words in two blocks of 256 bytes each; the watch asks what was written to a block. */
+EACH_BUILD(names_memory_that_nothing_wrote) {
+  int words[64] = {0};
+  bench t;
+  bench_open_faults(&t, b);
+  const device_vtable *v = t.d->vtable;
+  device_pointer half = put(&t, NULL, 512), empty = put(&t, NULL, 256), out = put(&t, NULL, 512);
+  check(&t, v->copy_in(t.d, NULL, half + 8, words, 4, &t.list), "copy in"); /* one word of the first block */
+  struct {
+    device_pointer in, out;
+    int at;
+  } args = {half, out, 0};
+  run(&t, "copies_words", one_wave, &args, 16); /* its neighbours may be loaded with it */
+  args.in = out;
+  args.out = out + 256;
+  run(&t, "copies_words", one_wave, &args, 16); /* a kernel wrote it */
+  args.in = half + 256;
+  expect_fault(&t, "copies_words", one_wave, &args, 16, "lane 0: 4 bytes at 0x");
+  cr_assert(strstr(t.list.items[0].message,
+                   "are read, and nothing wrote them: byte 256 of allocation 1 (512 bytes"),
+            "%s", t.list.items[0].message);
+  diags_finish(&t.list);
+  diags_init(&t.list);
+  check(&t, v->fill(t.d, NULL, half + 256, 0, 256, &t.list), "fill");
+  run(&t, "copies_words", one_wave, &args, 16);
+  args.in = empty;
+  check(&t, v->copy_in(t.d, NULL, empty, words, 8, &t.list), "copy in");
+  args.at = 1;
+  run(&t, "loads_a_scalar", one_wave, &args, sizeof args);
+  args.at = 2; /* every word of a scalar load counts: the compiler may choose a vector load at -O0 */
+  if (strcmp(b->level, "0") != 0) {
+    expect_fault(&t, "loads_a_scalar", one_wave, &args, sizeof args, "byte 8 of allocation 2");
+    diags_finish(&t.list);
+    diags_init(&t.list);
+  }
+  device_pointer sum = empty;
+  run(&t, "adds_to_memory", one_wave, &sum, sizeof sum);
+  sum = empty + 12;
+  expect_fault(&t, "adds_to_memory", one_wave, &sum, sizeof sum, "byte 12 of allocation 2");
+  bench_close(&t);
+}
+
 EACH_BUILD(names_copies_used_before_they_landed) {
+  static const char zeros[512];
   bench t;
   if (strcmp(b->target, "gfx1250") != 0) return; /* elsewhere the compiler waits */
   bench_open_faults(&t, b);
   struct {
     device_pointer in, out;
-  } args = {put(&t, NULL, 512), put(&t, NULL, 512)};
+  } args = {put(&t, zeros, sizeof zeros), put(&t, NULL, 512)};
   expect_fault(&t, "copy_not_waited_for", (shape){{1, 1, 1}, {32, 1, 1}, 0}, &args, sizeof args, "asynccnt");
   bench_close(&t);
 }

@@ -203,6 +203,14 @@ static hd_status check_span(emu_device *e, const char *what, device_pointer poin
   return HD_INVALID;
 }
 
+/* The host wrote there; check_span has passed. */
+static void wrote(emu_device *e, device_pointer to, size_t bytes) {
+  pthread_rwlock_rdlock(&e->memory.lock);
+  const emu_range *r = emu_memory_find(&e->memory, to);
+  if (r && bytes) emu_range_wrote(r, to, bytes);
+  pthread_rwlock_unlock(&e->memory.lock);
+}
+
 static hd_status copy_in(device *d, device_stream *s, device_pointer to, const void *from, size_t bytes,
                          diags *list) {
   hd_status status = check_span(self(d), "copy to the device", to, bytes, list);
@@ -212,6 +220,7 @@ static hd_status copy_in(device *d, device_stream *s, device_pointer to, const v
     return graph_add(g, &(graph_node){.kind = NODE_COPY_IN, .pointer = to, .host_from = from, .bytes = bytes},
                      list);
   if (bytes) memcpy((void *)(uintptr_t)to, from, bytes);
+  wrote(self(d), to, bytes);
   return HD_OK;
 }
 
@@ -236,6 +245,7 @@ static hd_status fill(device *d, device_stream *s, device_pointer to, unsigned c
     return graph_add(g, &(graph_node){.kind = NODE_FILL, .pointer = to, .value = value, .bytes = bytes},
                      list);
   if (bytes) memset((void *)(uintptr_t)to, value, bytes);
+  wrote(self(d), to, bytes);
   return HD_OK;
 }
 
@@ -443,8 +453,8 @@ static hd_status execute(emu_device *e, device_function *f, const device_launch 
   memcpy(launch.block, l->block, sizeof launch.block);
   uint64_t at = (uint64_t)(uintptr_t)kernarg;
   /* What the kernel declares, rounded to the 16 bytes that its scalar loads may take at a time. */
-  launch.own[0] = (emu_range){at, (bytes + 15) / 16 * 16, EMU_RANGE_KERNARG, 0};
-  launch.own[1] = (emu_range){at + room, PACKET_BYTES, EMU_RANGE_PACKET, 0};
+  launch.own[0] = (emu_range){at, (bytes + 15) / 16 * 16, EMU_RANGE_KERNARG, 0, NULL};
+  launch.own[1] = (emu_range){at + room, PACKET_BYTES, EMU_RANGE_PACKET, 0, NULL};
   put_packet(&launch, launch.packet);
   hd_status status = HD_INTERNAL;
   if (pthread_mutex_init(&launch.fault_lock, NULL) == 0) {

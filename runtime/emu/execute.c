@@ -251,7 +251,7 @@ static void run_group(worker *self, uint64_t number) {
     emu_state *state = &self->states[n];
     state->at_barrier = state->blocked = false;
     state->counted = 0;
-    state->last = (emu_range){0, 0, EMU_RANGE_DEVICE, 0};
+    state->last = (emu_range){0, 0, EMU_RANGE_DEVICE, 0, NULL};
     memset(state->barrier_phase, 0, sizeof state->barrier_phase);
     if (state->watch) emu_watch_start(state->watch, self->waves[n].vector_rows);
     start_wave(&self->waves[n]);

@@ -3,13 +3,45 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 bool emu_memory_init(emu_memory *memory) {
   memset(memory, 0, sizeof *memory);
   return pthread_rwlock_init(&memory->lock, NULL) == 0;
 }
 
+/* What was written: zeros that take room only where they are set. */
+static size_t written_bytes(uint64_t size) {
+  return (size_t)(size / EMU_BLOCK_BYTES + 1) * sizeof(uint64_t);
+}
+
+static atomic_uint_least64_t *written_create(uint64_t size) {
+  void *p = mmap(NULL, written_bytes(size), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+static void written_destroy(const emu_range *r) {
+  if (r->written) munmap(r->written, written_bytes(r->size));
+}
+
+void emu_range_wrote(const emu_range *range, uint64_t address, uint64_t bytes) {
+  if (!range->written || bytes == 0) return;
+  uint64_t word = (address - range->start) / EMU_WORD_BYTES;
+  uint64_t last = (address - range->start + bytes - 1) / EMU_WORD_BYTES;
+  while (word <= last) {
+    uint64_t in_block = word % 64, count = last - word + 1 < 64 - in_block ? last - word + 1 : 64 - in_block;
+    uint64_t mask = (count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1) << in_block;
+    atomic_uint_least64_t *block = &range->written[word / 64];
+    if ((atomic_load_explicit(block, memory_order_relaxed) & mask) != mask)
+      atomic_fetch_or_explicit(block, mask, memory_order_relaxed);
+    word += count;
+  }
+}
+
 void emu_memory_finish(emu_memory *memory) {
+  for (size_t n = 0; n < memory->count; ++n)
+    written_destroy(&memory->ranges[n]);
   free(memory->ranges);
   pthread_rwlock_destroy(&memory->lock);
 }
@@ -29,8 +61,11 @@ static size_t position(const emu_memory *memory, uint64_t address) {
 }
 
 bool emu_memory_add(emu_memory *memory, uint64_t start, uint64_t size, emu_range_kind kind) {
+  bool device = kind == EMU_RANGE_DEVICE;
+  atomic_uint_least64_t *written = device ? written_create(size) : NULL;
+  bool fine = written || !device;
+  if (!fine) return false;
   pthread_rwlock_wrlock(&memory->lock);
-  bool fine = true;
   if (memory->count == memory->capacity) {
     size_t capacity = memory->capacity ? 2 * memory->capacity : 64;
     emu_range *grown = realloc(memory->ranges, capacity * sizeof *grown);
@@ -44,11 +79,12 @@ bool emu_memory_add(emu_memory *memory, uint64_t start, uint64_t size, emu_range
   if (fine) {
     size_t at = position(memory, start);
     memmove(memory->ranges + at + 1, memory->ranges + at, (memory->count - at) * sizeof *memory->ranges);
-    memory->ranges[at] = (emu_range){start, size, kind, kind == EMU_RANGE_DEVICE ? ++memory->serial : 0};
+    memory->ranges[at] = (emu_range){start, size, kind, device ? ++memory->serial : 0, written};
     ++memory->count;
-    if (kind == EMU_RANGE_DEVICE) memory->allocated += size;
+    if (device) memory->allocated += size;
   }
   pthread_rwlock_unlock(&memory->lock);
+  if (!fine && written) munmap(written, written_bytes(size));
   return fine;
 }
 
@@ -57,6 +93,7 @@ bool emu_memory_remove(emu_memory *memory, uint64_t start) {
   size_t at = position(memory, start);
   bool found = at > 0 && memory->ranges[at - 1].start == start;
   if (found) {
+    written_destroy(&memory->ranges[at - 1]);
     if (memory->ranges[at - 1].kind == EMU_RANGE_DEVICE) memory->allocated -= memory->ranges[at - 1].size;
     memmove(memory->ranges + at - 1, memory->ranges + at, (memory->count - at) * sizeof *memory->ranges);
     --memory->count;
@@ -137,6 +174,8 @@ uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
               kind_name(last->kind));
     return NULL;
   }
+  if (w->state->watch && !emu_watch_global(w, i, lane, address, bytes, write)) return NULL;
+  if (write) emu_range_wrote(last, address, bytes);
   if (w->state->tally) emu_count_global(w, lane, address, bytes, write);
   return (uint8_t *)(uintptr_t)address;
 }

@@ -1,6 +1,7 @@
 #include "watch.h"
 #include "access.h"
 #include "execute.h"
+#include <inttypes.h>
 
 void emu_watch_start(emu_watch *watch, uint32_t vector_rows) {
   emu_pending *vector = watch->vector;
@@ -268,4 +269,39 @@ bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t off
     if (touch == EMU_TOUCH_WRITE || !s->written) s->written = tag;
   }
   return true;
+}
+
+/* ---- Global memory ---- */
+
+/* Vector loads take neighbours along that are masked later: wide loads, tiles whose end is not visible. They
+ * are held to the block of EMU_BLOCK_BYTES: something must have been written to it. Scalar loads and atomics
+ * use what they read, and are held to every word. */
+static bool reads_words(const emu_instruction *i, bool write) {
+  if (!i->access) return i->row->flags & EMU_SCALAR_LOAD;
+  return write && i->access->kind == EMU_ATOMIC && i->access->atomic != EMU_SWAP;
+}
+
+bool emu_watch_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes,
+                      bool write) {
+  const emu_range *r = &w->state->last;
+  bool words = reads_words(i, write);
+  if (!r->written || (write && !words)) return true;
+  uint64_t offset = address - r->start, end = offset + bytes, bad = UINT64_MAX;
+  if (words) {
+    for (uint64_t at = offset; at < end && bad == UINT64_MAX;
+         at = (at / EMU_WORD_BYTES + 1) * EMU_WORD_BYTES) {
+      uint64_t block = atomic_load_explicit(&r->written[at / EMU_BLOCK_BYTES], memory_order_relaxed);
+      if (!(block >> at % EMU_BLOCK_BYTES / EMU_WORD_BYTES & 1)) bad = at;
+    }
+  } else {
+    uint64_t first = atomic_load_explicit(&r->written[offset / EMU_BLOCK_BYTES], memory_order_relaxed);
+    uint64_t last = atomic_load_explicit(&r->written[(end - 1) / EMU_BLOCK_BYTES], memory_order_relaxed);
+    if (!first && !last) bad = offset;
+  }
+  if (bad == UINT64_MAX) return true;
+  char where[256];
+  emu_memory_describe(w->group->launch->memory, r->start + bad, where, sizeof where);
+  emu_fault(w, i, lane, "%u bytes at 0x%" PRIx64 " are read, and nothing wrote them: %s%s", bytes, address,
+            where, words ? "" : ", and no byte of the 256 around");
+  return false;
 }

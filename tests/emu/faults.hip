@@ -70,6 +70,9 @@ KERNEL void reads_unwritten_lds(int *out) {
   if (thread_x() != 5) slots[thread_x()] = 1;
   out[thread_x()] = slots[thread_x()];
 }
+KERNEL void copies_words(const int *in, int *out) { out[thread_x()] = in[thread_x()]; }
+KERNEL void loads_a_scalar(const int *in, int *out, int at) { out[thread_x()] = in[at] + in[0]; }
+KERNEL void adds_to_memory(int *sum) { __atomic_fetch_add(sum, 1, __ATOMIC_RELAXED); }
 #if defined(__gfx1250__)
 typedef int int4v __attribute__((ext_vector_type(4)));
 KERNEL void copy_not_waited_for(int4v *in, int4v *out) { /* the backend inserts no wait for asynchronous copies */
