@@ -1,6 +1,7 @@
 #include "build.h"
 #include "../generator/sha256.h"
 #include "cache_file.h"
+#include "template_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,15 +59,15 @@ static void finish_hit(work *w, const cache_entry *entry) {
 }
 
 /* Emits, finds the compiler and works out the key; then looks it up. */
-static void prepare(cache *c, compiler_kind kind, work *w) {
+static void prepare(cache *c, compiler_kind kind, const template_source *templates, work *w) {
   const build_job *job = w->job;
   build_result *r = w->result;
   text key;
   /* The target settles what fp8_e4m3 means: a spec that names its dialect and one that leaves it open share a
    * code object, and so do `build` and a launch. */
   contract resolved = contract_resolve(job->contract, job->target->fp8);
-  hd_status status = emit_operation(&resolved, job->operation, &job->variant, job->target,
-                                    templates_embedded(), &w->emission, &r->diags);
+  hd_status status = emit_operation(&resolved, job->operation, &job->variant, job->target, templates,
+                                    &w->emission, &r->diags);
   if (status == HD_OK) status = compiler_find(kind, job->target, &w->compiler, &r->diags);
   if (status != HD_OK) {
     finish_with(w, status);
@@ -256,20 +257,36 @@ static void build_misses(cache *c, work *all, int count, int jobs_at_once, const
 void build_all(cache *c, compiler_kind kind, const build_job *jobs, build_result *results, int count,
                int jobs_at_once, const compile_limits *limits) {
   work *all = count > 0 ? calloc((size_t)count, sizeof *all) : NULL;
+  template_folder templates;
+  diags problems;
+  diags_init(&problems);
+  hd_status found = template_folder_init(&templates, getenv("HEDDLE_TEMPLATES"), &problems);
   for (int i = 0; i < count; i++) {
-    results[i] = (build_result){.status = HD_OUT_OF_MEMORY};
-    diags_init(&results[i].diags);
+    build_result *r = &results[i];
+    *r = (build_result){.status = HD_OUT_OF_MEMORY};
+    diags_init(&r->diags);
     if (all == NULL) continue;
-    all[i] = (work){.job = &jobs[i], .result = &results[i], .leader = i};
-    prepare(c, kind, &all[i]);
+    all[i] = (work){.job = &jobs[i], .result = r, .leader = i};
+    if (found == HD_OK) {
+      prepare(c, kind, &templates.source, &all[i]);
+      continue;
+    }
+    for (size_t n = 0; n < problems.count; n++)
+      diags_errorf(&r->diags, problems.items[n].code, NULL, "%s", problems.items[n].message);
+    finish_with(&all[i], found);
   }
-  if (all == NULL) return;
+  diags_finish(&problems);
+  if (all == NULL) {
+    template_folder_finish(&templates);
+    return;
+  }
   build_misses(c, all, count, jobs_at_once, limits);
   for (int i = 0; i < count; i++) {
     emission_finish(&all[i].emission);
     free(all[i].key_text);
   }
   free(all);
+  template_folder_finish(&templates);
 }
 
 void build_result_finish(build_result *r) {

@@ -1,3 +1,4 @@
+#include "../template_folder.h"
 #include "verbs.h"
 #include <errno.h>
 #include <stdio.h>
@@ -5,65 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { TEMPLATE_MAX_BYTES = 4 << 20, TEMPLATE_MAX_FILES = 64 };
-
-/* Templates from a folder, for people who work on them; a file that is not there is taken from those built
- * in. */
-typedef struct template_folder {
-  const char *path;
-  int count;
-  struct {
-    char *name, *contents;
-    size_t length;
-  } files[TEMPLATE_MAX_FILES];
-} template_folder;
-
-static const char *find_in_folder(void *user, const char *name, size_t *out_length) {
-  template_folder *folder = user;
-  const template_source *embedded = templates_embedded();
-  for (int i = 0; i < folder->count; i++)
-    if (strcmp(folder->files[i].name, name) == 0) {
-      *out_length = folder->files[i].length;
-      return folder->files[i].contents;
-    }
-  text path;
-  diags ignored;
-  char *contents = NULL;
-  size_t length = 0;
-  text_init(&path);
-  diags_init(&ignored);
-  text_addf(&path, "%s/%s", folder->path, name);
-  bool found = !path.failed && folder->count < TEMPLATE_MAX_FILES &&
-               cli_read_file(text_string(&path), TEMPLATE_MAX_BYTES, &contents, &length, &ignored) == HD_OK;
-  diags_finish(&ignored);
-  text_finish(&path);
-  char *copy = found ? strdup(name) : NULL;
-  if (!copy) {
-    free(contents);
-    return embedded->find(embedded->user, name, out_length);
-  }
-  folder->files[folder->count].name = copy;
-  folder->files[folder->count].contents = contents;
-  folder->files[folder->count].length = length;
-  folder->count++;
-  *out_length = length;
-  return contents;
-}
-
-static void template_folder_finish(template_folder *folder) {
-  for (int i = 0; i < folder->count; i++) {
-    free(folder->files[i].name);
-    free(folder->files[i].contents);
-  }
-}
-
 /* What one run of the verb shares. */
 typedef struct emit_state {
   const cli *c;
   const spec_file *file;
   const char *folder; /* -o, or NULL */
   variant variant;
-  template_source templates;
+  const template_source *templates;
   text *out;
   bool first;
   int emitted;
@@ -130,7 +79,7 @@ static void report_json(emit_state *s, const emission *e, const char *descriptio
 
 static hd_status emit_one(emit_state *s, operation o, const target *t, diags *d) {
   emission e = {0};
-  hd_status status = emit_operation(&s->file->spec.contract, o, &s->variant, t, &s->templates, &e, d);
+  hd_status status = emit_operation(&s->file->spec.contract, o, &s->variant, t, s->templates, &e, d);
   if (status != HD_OK) return status;
   text description, source_path, descriptor_path;
   text_init(&description);
@@ -182,16 +131,22 @@ static hd_status emit_all(emit_state *s, const operation_list *operations, const
 }
 
 static int emit_spec(const cli *c, const spec_file *file, text *out, diags *d) {
-  template_folder folder = {.path = cli_text(c, "templates")};
+  template_folder folder;
+  const char *templates = cli_text(c, "templates");
+  hd_status status = template_folder_init(&folder, templates ? templates : getenv("HEDDLE_TEMPLATES"), d);
+  if (status != HD_OK) return cli_exit_code(status);
   emit_state s = {.c = c, .file = file, .folder = cli_text(c, "output"), .out = out, .first = true};
-  s.templates = folder.path ? (template_source){find_in_folder, &folder} : *templates_embedded();
+  s.templates = &folder.source;
   target_list targets;
   operation_list operations;
   int code = cli_variant(c, &s.variant);
   if (!code) code = cli_targets(c, &file->spec, &targets);
   if (!code) code = cli_operations(c, file, &operations);
-  if (code) return code;
-  hd_status status = s.folder ? make_folders(s.folder, d) : HD_OK;
+  if (code) {
+    template_folder_finish(&folder);
+    return code;
+  }
+  status = s.folder ? make_folders(s.folder, d) : HD_OK;
   if (status == HD_OK) status = emit_all(&s, &operations, &targets, d);
   template_folder_finish(&folder);
   if (c->json && s.emitted) text_add(out, "]\n");

@@ -107,6 +107,15 @@ class Specs(Case):
         self.assertEqual([item['source'] for item in result], [source])
         self.assertEqual(result[0]['descriptor']['operation'], 'decode')
 
+    def test_build_takes_templates_of_a_folder_and_says_when_it_can_not(self):
+        template = (SPECS.parent / 'templates/write.hip').read_text()
+        builtin = self.json('build', DENSE, '--target', 'gfx950', '--compiler', 'llvm')
+        (self.folder / 'write.hip').write_text(template + '// changed\n')
+        changed = self.json('build', DENSE, '--target', 'gfx950', '--compiler', 'llvm', HEDDLE_TEMPLATES=str(self.folder))
+        self.assertEqual([a['key'] == b['key'] for a, b in zip(builtin, changed)], [False, True])  # write, decode
+        error = self.heddle('build', DENSE, '--target', 'gfx950', code=3, HEDDLE_TEMPLATES='/nowhere')[1]
+        self.assertIn('emit.templates', error)
+
     def test_emit_prefers_templates_of_a_folder(self):
         plain = self.heddle('emit', DENSE, '--target', 'gfx950', '--kernel', 'write')[0]
         template = (SPECS.parent / 'templates/write.hip').read_text()
