@@ -811,6 +811,36 @@ EACH_BUILD(names_memory_that_nothing_wrote) {
   bench_close(&t);
 }
 
+EACH_BUILD(names_waves_that_part_at_a_barrier) {
+  static const int zeros[128];
+  static const shape two_waves = {{1, 1, 1}, {128, 1, 1}, 0};
+  static const struct {
+    const char *kernel;
+    int half;
+    const char *phrase;
+  } faults[] = {
+      {"half_a_barrier", 0, "divergence at a barrier: wave 0 waits at another one, 0x"},
+      {"half_leaves", 1, "divergence at a barrier: the wave ends while wave 0 waits at 0x"},
+      {"half_leaves", 0, " without coming to it"},
+  };
+  bench t;
+  bench_open_faults(&t, b);
+  struct {
+    device_pointer out;
+    int rounds;
+  } args = {put(&t, zeros, sizeof zeros), 5};
+  run(&t, "meets_at_one_barrier", two_waves, &args, sizeof args);
+  args.rounds = 0;
+  run(&t, "meets_at_one_barrier", two_waves, &args, sizeof args);
+  for (size_t n = 0; n < sizeof faults / sizeof *faults; ++n) {
+    args.rounds = faults[n].half;
+    expect_fault(&t, faults[n].kernel, two_waves, &args, sizeof args, faults[n].phrase);
+    diags_finish(&t.list);
+    diags_init(&t.list);
+  }
+  bench_close(&t);
+}
+
 EACH_BUILD(names_copies_used_before_they_landed) {
   static const char zeros[512];
   bench t;

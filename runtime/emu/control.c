@@ -15,8 +15,7 @@ static void s_sleep(emu_wave *w, const emu_instruction *i) {
 }
 
 static void s_endpgm(emu_wave *w, const emu_instruction *i) {
-  (void)i;
-  emu_wave_ends(w);
+  emu_wave_ends(w, i);
 }
 
 static void s_trap(emu_wave *w, const emu_instruction *i) {
@@ -109,7 +108,7 @@ static void s_barrier(emu_wave *w, const emu_instruction *i) {
   if (!state->at_barrier) {
     state->at_barrier = true;
     state->barrier_phase[0] = barrier->phase;
-    emu_barrier_arrive(w->group, barrier);
+    emu_barrier_arrive(w, i, barrier);
     arrived = true;
   }
   if (barrier->phase == state->barrier_phase[0]) { /* not all are here: come back to this instruction */
@@ -147,7 +146,7 @@ static void s_barrier_signal(emu_wave *w, const emu_instruction *i) {
   w->state->barrier_phase[n] = barrier->phase;
   if (w->state->watch && n == 0) w->state->watch->phase += 1;
   if (n > 0) w->group->named_barriers = true;
-  emu_barrier_arrive(w->group, barrier);
+  emu_barrier_arrive(w, i, barrier);
 }
 static void s_barrier_signal_isfirst(emu_wave *w, const emu_instruction *i) {
   int n;

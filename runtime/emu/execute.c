@@ -57,12 +57,15 @@ static void release_if_complete(emu_group *group, emu_barrier *barrier) {
   }
 }
 
-void emu_barrier_arrive(emu_group *group, emu_barrier *barrier) {
+void emu_barrier_arrive(emu_wave *w, const emu_instruction *i, emu_barrier *barrier) {
+  emu_group *group = w->group;
+  if (w->state->watch && barrier == &group->barrier[0] && !emu_watch_barrier(w, i)) return;
   ++barrier->arrived;
   release_if_complete(group, barrier);
 }
 
-void emu_wave_ends(emu_wave *w) {
+void emu_wave_ends(emu_wave *w, const emu_instruction *i) {
+  if (w->state->watch && !emu_watch_end(w, i)) return;
   w->ended = w->yielded = true;
   --w->group->live;
   release_if_complete(w->group, &w->group->barrier[0]);
@@ -243,6 +246,7 @@ static void run_group(worker *self, uint64_t number) {
   group->id[2] = (uint32_t)(number / ((uint64_t)grid[0] * grid[1]));
   group->live = group->wave_count;
   memset(group->barrier, 0, sizeof group->barrier);
+  group->arrived = group->ended = (emu_stop){NULL, 0};
   group->copies_in_flight = group->named_barriers = false;
   if (group->shadow) memset(group->shadow, 0, group->lds_bytes * sizeof *group->shadow);
   memset(group->lds, 0xff,

@@ -131,6 +131,12 @@ typedef struct emu_barrier {
   uint32_t members, arrived, phase;
 } emu_barrier;
 
+/* Where a wave stopped for good or for others. */
+typedef struct emu_stop {
+  const emu_instruction *at; /* NULL: none did */
+  int wave;
+} emu_stop;
+
 struct emu_group {
   emu_launch *launch;
   uint32_t id[3];
@@ -139,6 +145,7 @@ struct emu_group {
   emu_wave *waves;
   int wave_count, live;
   emu_barrier barrier[EMU_NAMED_BARRIERS];
+  emu_stop arrived, ended; /* the first wave at the workgroup's barrier; the last one that ended */
   emu_shadow *shadow;    /* [lds_bytes] when watching, else NULL */
   bool copies_in_flight; /* some wave has copied to LDS without registers */
   bool named_barriers;   /* were used: their order is not modelled, LDS races are not reported */
@@ -178,7 +185,7 @@ uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offse
 uint8_t *emu_scratch(emu_wave *w, const emu_instruction *i, int lane, uint64_t offset, uint32_t bytes);
 
 /* Barrier arithmetic shared by s_barrier, the split forms and the end of a wave. */
-void emu_barrier_arrive(emu_group *group, emu_barrier *barrier);
-void emu_wave_ends(emu_wave *w);
+void emu_barrier_arrive(emu_wave *w, const emu_instruction *i, emu_barrier *barrier);
+void emu_wave_ends(emu_wave *w, const emu_instruction *i);
 
 #endif

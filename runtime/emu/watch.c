@@ -305,3 +305,37 @@ bool emu_watch_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t 
             where, words ? "" : ", and no byte of the 256 around");
   return false;
 }
+
+/* ---- Barriers ---- */
+
+/* Hardware lets waves meet wherever they are, and does not wait for waves that ended. A kernel that needs
+ * either has a barrier under a condition that its waves do not share. */
+bool emu_watch_barrier(emu_wave *w, const emu_instruction *i) {
+  emu_group *group = w->group;
+  const emu_stop *first = &group->arrived, *ended = &group->ended;
+  if (group->named_barriers) return true;
+  if (ended->at) {
+    emu_fault(w, i, -1, "divergence at a barrier: wave %d ended at 0x%06" PRIx64 " without coming to it",
+              ended->wave, ended->at->address);
+    return false;
+  }
+  if (group->barrier[0].arrived == 0) {
+    group->arrived = (emu_stop){i, w->index};
+  } else if (first->at != i) {
+    emu_fault(w, i, -1, "divergence at a barrier: wave %d waits at another one, 0x%06" PRIx64 ": %s",
+              first->wave, first->at->address, first->at->text);
+    return false;
+  }
+  return true;
+}
+
+bool emu_watch_end(emu_wave *w, const emu_instruction *i) {
+  emu_group *group = w->group;
+  if (w->state->watch->phase & 1)
+    return true; /* it has signalled, and ends without waiting: the others may go on */
+  group->ended = (emu_stop){i, w->index};
+  if (group->barrier[0].arrived == 0 || group->named_barriers) return true;
+  emu_fault(w, i, -1, "divergence at a barrier: the wave ends while wave %d waits at 0x%06" PRIx64 ": %s",
+            group->arrived.wave, group->arrived.at->address, group->arrived.at->text);
+  return false;
+}

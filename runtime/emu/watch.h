@@ -1,6 +1,6 @@
 /* What hardware would only show as a wrong answer now and then: registers used before the load into them was
- * waited for, LDS read before a copy into it has landed, races between waves in LDS, and LDS and memory that
- * nothing wrote. On by default; HEDDLE_EMU_WATCH=0 turns it off for speed. */
+ * waited for, LDS read before a copy into it has landed, races between waves in LDS, LDS and memory that
+ * nothing wrote, and waves that part at a barrier. On by default; HEDDLE_EMU_WATCH=0 turns it off for speed. */
 #ifndef HEDDLE_EMU_WATCH_H
 #define HEDDLE_EMU_WATCH_H
 
@@ -59,6 +59,9 @@ void emu_watch_landing(emu_wave *w, emu_counter counter, uint32_t start, uint32_
 /* A lane touches LDS. False after a fault. */
 bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes,
                    emu_touch touch);
+/* The wave arrives at the workgroup's barrier; it ends. False after a fault. */
+bool emu_watch_barrier(emu_wave *w, const emu_instruction *i);
+bool emu_watch_end(emu_wave *w, const emu_instruction *i);
 /* A lane (-1: the wave) touches the global memory that the wave's state->last holds. False after a fault. */
 bool emu_watch_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes,
                       bool write);

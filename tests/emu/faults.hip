@@ -3,7 +3,7 @@
 #define DEVICE __attribute__((device))
 
 DEVICE static inline int thread_x() { return __builtin_amdgcn_workitem_id_x(); }
-DEVICE static inline void barrier() {
+__attribute__((always_inline)) DEVICE static inline void barrier() { /* a place of its own for each */
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
@@ -25,6 +25,23 @@ KERNEL void half_a_barrier(int *out) {
     }
   }
   out[1] = 1;
+}
+KERNEL void half_leaves(int *out, int half) {
+  if (thread_x() / 64 == half) return;
+  barrier();
+  out[thread_x()] = 1;
+}
+KERNEL void meets_at_one_barrier(int *out, int rounds) { /* the waves do different things between */
+  if (rounds == 0) return;
+  for (int n = 0; n < rounds; ++n) {
+    if (thread_x() < 64) {
+      out[thread_x()] = n;
+    } else {
+      for (int k = 0; k < 3; ++k)
+        out[thread_x()] = k;
+    }
+    barrier();
+  }
 }
 KERNEL void traps() { __builtin_trap(); }
 
