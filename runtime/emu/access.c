@@ -18,6 +18,8 @@
   { name, EMU_STORE, bytes, 1, 0, false, true, true, false, 0 }
 #define TO_LDS(name, bytes)                                                                                  \
   { name, EMU_LOAD_TO_LDS, bytes, 1, 0, false, false, false, false, 0 }
+#define TO_LDS_SIGNED(name, bytes)                                                                           \
+  { name, EMU_LOAD_TO_LDS, bytes, 1, 0, true, false, false, false, 0 }
 #define ASYNC(name, bytes)                                                                                   \
   { name, EMU_ASYNC_TO_LDS, bytes, 1, 0, false, false, false, false, 0 }
 #define ASYNC_FROM(name, bytes)                                                                              \
@@ -56,9 +58,9 @@ static const emu_access memory_accesses[] = {
     TO_LDS("load_lds_dwordx3", 12),
     TO_LDS("load_lds_dwordx4", 16),
     TO_LDS("load_lds_ubyte", 1),
-    TO_LDS("load_lds_sbyte", 1),
+    TO_LDS_SIGNED("load_lds_sbyte", 1),
     TO_LDS("load_lds_ushort", 2),
-    TO_LDS("load_lds_sshort", 2),
+    TO_LDS_SIGNED("load_lds_sshort", 2),
     /* gfx11 and gfx12 names */
     LOAD("load_b32", 4),
     LOAD("load_b64", 8),
@@ -280,10 +282,15 @@ static const emu_access lds_accesses[] = {
     TRANSPOSED("read_b64_tr_b4", 8, 4),
 };
 
-const emu_access *emu_find_access(const char *name, bool lds) {
-  const emu_access *table = lds ? lds_accesses : memory_accesses;
-  size_t count =
+const emu_access *emu_accesses(bool lds, size_t *out_count) {
+  *out_count =
       lds ? sizeof lds_accesses / sizeof *lds_accesses : sizeof memory_accesses / sizeof *memory_accesses;
+  return lds ? lds_accesses : memory_accesses;
+}
+
+const emu_access *emu_find_access(const char *name, bool lds) {
+  size_t count;
+  const emu_access *table = emu_accesses(lds, &count);
   for (size_t n = 0; n < count; ++n)
     if (strcmp(table[n].name, name) == 0) return &table[n];
   return NULL;
@@ -554,7 +561,9 @@ static void load_to_lds(emu_wave *w, const emu_instruction *i) {
     uint32_t offset = w->s[EMU_S_M0] + (uint32_t)i->offset + (uint32_t)lane * slot;
     uint8_t *to = resolve(w, i, (place){EMU_LDS, offset, false}, lane, slot, true);
     if (!to) return;
-    if (bytes < 4) memset(to, 0, 4);
+    /* A narrow element fills its word, extended as into a register. */
+    bool negative = bytes < 4 && i->access->sign_extend && from[bytes - 1] >> 7;
+    if (bytes < 4) memset(to, negative ? 0xff : 0, 4);
     memcpy(to, from, bytes);
     lands(w, EMU_COUNTER_LOAD, offset, slot);
   }

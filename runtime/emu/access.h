@@ -55,6 +55,8 @@ typedef struct emu_access {
   uint8_t atomic; /* emu_atomic; transposed loads: bits of an element */
 } emu_access;
 
+/* All that can move through memory, or through LDS. */
+const emu_access *emu_accesses(bool lds, size_t *out_count);
 /* `name` without prefix; `lds` chooses the ds_ table. NULL when unknown. */
 const emu_access *emu_find_access(const char *name, bool lds);
 /* `to_lds`: a buffer load with the lds modifier. */

@@ -237,7 +237,8 @@ typedef enum modifier_kind {
   MODIFIER_UNUSED,
   MODIFIER_FORMAT, /* MATRIX_FMT_x → number by name */
   MODIFIER_SHORT,  /* uint16_t := number */
-  MODIFIER_IGNORED /* cache policy, hints */
+  MODIFIER_TEMPORAL, /* gfx12: a hint, but of an atomic also whether it returns the old value (glc before) */
+  MODIFIER_IGNORED   /* cache policy, hints */
 } modifier_kind;
 
 typedef struct modifier {
@@ -264,7 +265,7 @@ static const modifier modifiers[] = {
     {"bound_ctrl", MODIFIER_FLAG, FIELD(bound_control), 0},
     {"fi", MODIFIER_FLAG, FIELD(fetch_inactive), 0},
     {"dlc", MODIFIER_IGNORED, 0, 0},
-    {"th", MODIFIER_IGNORED, 0, 0},
+    {"th", MODIFIER_TEMPORAL, FIELD(glc), 0},
     {"scope", MODIFIER_IGNORED, 0, 0},
     {"nv", MODIFIER_IGNORED, 0, 0},
     {"offset", MODIFIER_OFFSET, FIELD(offset), 0},
@@ -429,6 +430,9 @@ static bool parse_modifier(emu_instruction *i, char *word, uint8_t selects[2]) {
     code = find_word(format_words, v);
     *(uint8_t *)field = (uint8_t)code;
     return code >= 0;
+  case MODIFIER_TEMPORAL:
+    *(bool *)field = strstr(v, "RETURN") != NULL;
+    return true;
   case MODIFIER_IGNORED:
     return true;
   }
@@ -634,7 +638,7 @@ static bool parse_instruction(const emu_target *target, char *line, uint32_t wor
       if (i->space == EMU_LDS) {
         i->source0 = i->access->returns ? 1 : 0;
       } else if (i->space == EMU_BUFFER) {
-        i->source0 = 0; /* data doubles as destination; sc0/glc says so */
+        i->source0 = 0; /* data doubles as destination; sc0 or glc says so */
       } else {
         i->source0 = i->operand_count > bare ? 1 : 0;
       }

@@ -75,4 +75,5 @@ def main():
     print(len(lines), "rows,", sum(line.split("|")[1].count("=") for line in lines), "encodings")
 
 
-main()
+if __name__ == "__main__":
+    main()
