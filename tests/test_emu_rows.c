@@ -509,7 +509,7 @@ static bool has_row(const char *prefix, const char *name, bool absent) {
 }
 
 Test(emu_rows, an_instruction_without_a_row_fails) {
-  static const emu_row *const tables[] = {emu_scalar_rows, emu_control_rows, emu_lane_rows};
+  static const emu_row *const tables[] = {emu_scalar_rows, emu_control_rows, emu_lane_rows, emu_tensor_rows};
   load_rows();
   size_t tested = 0;
   for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t)

@@ -121,3 +121,12 @@ for control, source, targets in CONTROLS:
         # Rows and banks of four lanes that are masked off stay as they were.
         some = [v if 0xA >> n // 16 & 1 and 0x6 >> n // 4 % 4 & 1 else was[n] for n, v in enumerate(kept)]
         row("v_mov_b32", f"v_mov_b32_dpp v10, v0 {control} row_mask:0xa bank_mask:0x6", base, {"v10": some}, use)
+        # Lanes that are not active are not read: as out of reach, unless fi asks for them.
+        active = [SOME >> n & 1 for n in range(wave)]
+        base = {"v0": X, **mask(SOME)}
+        for text, missing in (("", None), (" bound_ctrl:1", 0), (" bound_ctrl:1 fi:1", "fetch")):
+            out = []
+            for n, s in enumerate(reach):
+                got = X[s] if s is not None and (active[s] or missing == "fetch") else was[n] if missing is None else 0
+                out.append(got if active[n] else was[n])
+            row("v_mov_b32", f"v_mov_b32_dpp v10, v0 {control} row_mask:0xf bank_mask:0xf{text}", base, {"v10": out}, use)

@@ -58,7 +58,10 @@ def places():
     yield "global_", ("v[0:1]", "off", f"offset:{OFFSET}"), far, base
     yield "global_", ("v0", "s[2:3]", f"offset:{OFFSET}"), near, base
     yield "global_", ("v[0:1]", "off", "offset:-16"), far, lambda n: (0, 0xF0 + AT[n])
+    # gfx1250: a signed offset beside a scalar base, also counted in elements.
+    yield "global_", ("v0", "s[2:3]", f"offset:{OFFSET}"), {"v0": [a - 64 & M32 for a in AT], "s2": "G+140", "s3": "H+140"}, base, ["gfx1250"]
     yield "flat_", ("v[0:1]", None, f"offset:{OFFSET}"), far, base
+    yield "flat_", ("v0", "s[2:3]", f"offset:{OFFSET}"), near, base, ["gfx1250"]
     yield "flat_", ("v[0:1]", None, f"offset:{OFFSET}"), {"v0": AT, "v1": 0x10000}, lambda n: (1, AT[n] + OFFSET)
     yield "flat_", ("v[0:1]", None, ""), {"v0": [a // 4 for a in AT], "v1": 0x20000}, lambda n: (2, n * SCRATCH_BYTES + AT[n] // 4)
     yield "scratch_", ("v0", "off", f"offset:{OFFSET}"), {"v0": [a // 4 for a in AT]}, lambda n: (2, n * SCRATCH_BYTES + AT[n] // 4 + OFFSET)
@@ -76,17 +79,17 @@ def places():
     yield "ds_", ("v0", None, f"offset:{OFFSET}"), {"v0": AT}, lambda n: (1, AT[n] + OFFSET)
 
 
-def text(name, prefix, where, to, value, extra=""):
+def text(name, prefix, where, to, value, extra="", only=()):
     """`to`: registers of the result; `value`: registers written to memory."""
     address, scalar, offset = where
     if prefix == "buffer_":
         parts = [to or value, address, scalar]
-    elif prefix == "scratch_" or prefix == "global_":
+    elif scalar:
         parts = [to, address, value, scalar]
     else:
         parts = [to, address, value]
     line = f"{prefix}{name} " + ", ".join(p for p in parts if p) + f" {offset}{extra}"
-    return {t: line.replace("ZERO", "0" if t in GFX9 else "null") for t in TARGETS}
+    return {t: line.replace("ZERO", "0" if t in GFX9 else "null") for t in (only[0] if only else TARGETS)}
 
 
 def lanes_of(inputs):
@@ -134,14 +137,14 @@ def arrive(columns, n, value, size, signed, half):
         columns[0][n] = columns[0][n] & 0xFFFF0000 | value if half == 0 else columns[0][n] & 0xFFFF | value << 16
 
 
-for prefix, where, inputs, location in places():
+for prefix, where, inputs, location, *only in places():
     for name, (size, signed, half) in (LDS_LOADS if prefix == "ds_" else LOADS).items():
         words = max(1, size // 4)
         columns, image = [old(10 + k) for k in range(words)], Image()
         for n in ACTIVE:
             at = location(n)
             arrive(columns, n, image.read(*at, size) if at else 0, size, signed, half)
-        row(prefix + name, text(name, prefix, where, vreg(10, words), None), lanes_of(inputs), {f"v{10 + k}": c for k, c in enumerate(columns)})
+        row(prefix + name, text(name, prefix, where, vreg(10, words), None, only=only), lanes_of(inputs), {f"v{10 + k}": c for k, c in enumerate(columns)})
     for name, (size, half) in (LDS_STORES if prefix == "ds_" else STORES).items():
         words = max(1, size // 4)
         columns, image = [data(20 + k) for k in range(words)], Image()
@@ -149,7 +152,7 @@ for prefix, where, inputs, location in places():
             value = sum(c[n] << 32 * k for k, c in enumerate(columns)) >> (16 if half else 0)
             if location(n):
                 image.write(*location(n), value, size)
-        row(prefix + name, text(name, prefix, where, None, vreg(20, words)), lanes_of({**inputs, **{f"v{20 + k}": c for k, c in enumerate(columns)}}),
+        row(prefix + name, text(name, prefix, where, None, vreg(20, words), only=only), lanes_of({**inputs, **{f"v{20 + k}": c for k, c in enumerate(columns)}}),
             image.words())
 
 # Two addresses, in elements or in 64 elements.
@@ -182,8 +185,13 @@ for name, size, signed in (("dword", 4, False), ("dwordx3", 12, False), ("dwordx
         value = extend(image.read(0, 0x100 + AT[n] + OFFSET, size), size, signed and size < 4)
         image.write(1, M0 + OFFSET + n * slot, value, slot)
         image_buffer.write(1, M0 + OFFSET + n * slot, value, slot)
-    for prefix in ("global_", "flat_", "buffer_", "scratch_"):
+    for prefix in ("global_", "flat_", "buffer_"):
         row(f"{prefix}load_lds_{name}", f"{prefix}load_lds_{name} v[0:1], off offset:{OFFSET}", lanes_of({**FAR, "m0": M0}), image.words())
+    image = Image()
+    for n in ACTIVE:
+        value = extend(image.read(2, n * SCRATCH_BYTES + AT[n] // 4 + OFFSET, size), size, signed and size < 4)
+        image.write(1, M0 + OFFSET + n * slot, value, slot)
+    row(f"scratch_load_lds_{name}", f"scratch_load_lds_{name} v0, off offset:{OFFSET}", lanes_of({"v0": [a // 4 for a in AT], "m0": M0}), image.words())
     row(f"buffer_load_{name}", f"buffer_load_{name} v0, s[4:7], 0 offen offset:{OFFSET} lds",
         lanes_of({"v0": AT, "s4": "G+100", "s5": "H+100", "s6": 0xE00, "m0": M0}), image_buffer.words())
 LDS_AT = [n * 3 % LANES * 32 for n in range(LANES)]
@@ -319,8 +327,8 @@ def atomic(full, lines, operation, size, inputs, location, returned, extra):
 
 
 SEEN = set()
-for prefix, where, inputs, location in places():
-    if prefix == "ds_":
+for prefix, where, inputs, location, *only in places():
+    if prefix == "ds_" or only:
         continue
     for name, (operation, size) in ATOMICS.items():
         # One way of addressing for each; the others with an add.
@@ -367,3 +375,41 @@ for size in (4, 8):
         values = f"{vreg(20, words)}, {vreg(22, words)} {offset}"
         atomic(f"ds_{name}_b{bits}", f"ds_{name}_b{bits} v0, {values}", "cmp", size, inputs, location, None, source)
         atomic(f"ds_{name}_rtn_b{bits}", f"ds_{name}_rtn_b{bits} {vreg(10, words)}, v0, {values}", "cmp", size, inputs, location, 10, source)
+
+# Lanes that meet at one address: each counts.
+GIVEN_SUM = [3, 100, 0xFFFFFFF0, 7, 1, 9, 0x80000000, 20]
+for name, line, where, inputs in (("ds_add_u32", "ds_add_u32 v0, v20", (1, 0x40), {"v0": [0x40] * LANES}),
+                                  ("global_atomic_add", "global_atomic_add v0, v20, s[2:3]", (0, 0x100), {"v0": [0] * LANES, "s2": "G+100", "s3": "H+100"}),
+                                  ("global_atomic_add_u32", "global_atomic_add_u32 v0, v20, s[2:3]", (0, 0x100), {"v0": [0] * LANES, "s2": "G+100", "s3": "H+100"})):
+    total = word(*where) + sum(GIVEN_SUM[n] for n in ACTIVE)
+    row(name, line, lanes_of({**inputs, "v20": GIVEN_SUM}), {f"{LETTER[where[0]]}{where[1]:x}": total & M32})
+
+# gfx1250: offsets that count elements.
+for name, words in (("load_b32", 1), ("load_b64", 2), ("load_b128", 4)):
+    index = [n * 3 % LANES for n in range(LANES)]
+    columns = [old(10 + k) for k in range(words)]
+    for n in ACTIVE:
+        for k in range(words):
+            columns[k][n] = word(0, 0x100 + index[n] * 4 * words + OFFSET + 4 * k)
+    row("global_" + name, f"global_{name} {vreg(10, words)}, v0, s[2:3] offset:{OFFSET} scale_offset", lanes_of({"v0": index, "s2": "G+100", "s3": "H+100"}),
+        {f"v{10 + k}": c for k, c in enumerate(columns)}, ["gfx1250"])
+
+# ---- gfx1250's tensor copies: a tile of two dimensions; elements outside the tensor read 0 and are not written ------------------------------
+ELEMENT, TENSOR, TILE, STRIDE, TILE_LDS = 2, (4, 2), (6, 3), 20, 0x200
+for padded in (False, True):
+    to, back = Image(), Image()
+    for y in range(TILE[1]):
+        for x in range(TILE[0]):
+            packed_at = (y * TILE[0] + x) * ELEMENT
+            at = TILE_LDS + packed_at + (packed_at // 8 * 4 if padded else 0)  # a word after every two
+            memory = 0x100 + (y * STRIDE + x) * ELEMENT
+            inside = x < TENSOR[0] and y < TENSOR[1]
+            to.write(1, at, to.read(0, memory, ELEMENT) if inside else 0, ELEMENT)
+            if inside:
+                back.write(0, memory, back.read(1, at, ELEMENT), ELEMENT)
+    for predicate in (1, 0):
+        words = [predicate, TILE_LDS, "G+100", f"H+{2 << 62 | 0x100:x}", 1 << 16 | padded << 20, TENSOR[0] << 16, TENSOR[1] << 16, TILE[0] << 16, TILE[1],
+                 STRIDE, 0, 0]
+        inputs = {f"s{n}": v for n, v in enumerate(words)}
+        row("tensor_load_to_lds", "tensor_load_to_lds s[0:3], s[4:11]", inputs, to.words() if predicate else {}, ["gfx1250"])
+        row("tensor_store_from_lds", "tensor_store_from_lds s[0:3], s[4:11]", inputs, back.words() if predicate else {}, ["gfx1250"])
