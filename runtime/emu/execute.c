@@ -28,18 +28,22 @@ static void add_context(const emu_launch *launch, const emu_instruction *i) {
 
 void emu_fault(emu_wave *w, const emu_instruction *i, int lane, const char *format, ...) {
   emu_launch *launch = w->group->launch;
-  char message[512], lane_text[32] = "";
+  char message[512], lane_text[32] = "", place[288] = "";
   va_list args;
   va_start(args, format);
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
   if (lane >= 0) snprintf(lane_text, sizeof lane_text, ", lane %d", lane);
+  const emu_module *m = launch->module;
+  uint64_t word = (i->address - m->code_start) / 4;
+  if (m->lines && m->lines[word].file)
+    snprintf(place, sizeof place, " (%s:%u)", m->lines[word].file, m->lines[word].line);
   pthread_mutex_lock(&launch->fault_lock);
   if (!launch->faulted) {
     launch->faulted = true;
     diags_addf(launch->messages, DIAG_ERROR, "emu.fault", NULL, 0, 0,
-               "kernel %s, workgroup (%u, %u, %u), wave %d%s: %s", launch->kernel, w->group->id[0],
-               w->group->id[1], w->group->id[2], w->index, lane_text, message);
+               "kernel %s, workgroup (%u, %u, %u), wave %d%s: %s%s", launch->kernel, w->group->id[0],
+               w->group->id[1], w->group->id[2], w->index, lane_text, message, place);
     add_context(launch, i);
   }
   pthread_mutex_unlock(&launch->fault_lock);

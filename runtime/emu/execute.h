@@ -4,6 +4,7 @@
 #define HEDDLE_EMU_EXECUTE_H
 
 #include "../codeobject.h"
+#include "../elf64.h"
 #include "count.h"
 #include "emu.h"
 #include "watch.h"
@@ -57,6 +58,11 @@ void emu_memory_describe(const emu_memory *memory, uint64_t address, char *out, 
 
 /* ---- Modules ---- */
 
+typedef struct emu_line {
+  const char *file; /* NULL: unknown; in the module's line_text */
+  uint32_t line;
+} emu_line;
+
 typedef struct emu_module {
   const emu_target *target;
   uint8_t *image; /* loaded segments; virtual address 0 is image[0] */
@@ -67,6 +73,8 @@ typedef struct emu_module {
   uint32_t *index_of; /* [(address - code_start) / 4] → entry of `code`, UINT32_MAX between instructions */
   char *texts;        /* all disassembly, NUL-separated */
   size_t texts_size, texts_capacity;
+  emu_line *lines; /* [(address - code_start) / 4], NULL without debug information */
+  char *line_text;
   uint32_t vector_rows; /* rows of emu_wave.v that the code may touch */
   codeobject *object;
 } emu_module;
@@ -85,6 +93,8 @@ void emu_module_finish(emu_module *module);
 const codeobject_kernel *emu_module_kernel(const emu_module *module, const char *symbol);
 hd_status emu_module_descriptor(const emu_module *module, const codeobject_kernel *kernel,
                                 emu_descriptor *out_descriptor, diags *list);
+/* Source lines, if the code object tells; what can't be read is passed over. */
+hd_status emu_lines_load(emu_module *module, const elf64 *elf);
 /* Disassembles and decodes `module->image` between code_start and code_end. */
 hd_status emu_module_decode(emu_module *module, diags *list);
 /* What an instruction that could not be decoded executes: a fault that says why. */

@@ -95,6 +95,7 @@ hd_status emu_module_load(const emu_target *target, const void *bytes, size_t si
   if (status == HD_OK) status = load_segments(&m, &e, list);
   if (status == HD_OK) status = find_code(&m, &e, list);
   if (status == HD_OK) relocate(&m, &e);
+  if (status == HD_OK) status = emu_lines_load(&m, &e);
   if (status == HD_OK) status = emu_module_decode(&m, list);
   if (status != HD_OK) {
     emu_module_finish(&m);
@@ -110,6 +111,8 @@ void emu_module_finish(emu_module *m) {
   free(m->code);
   free(m->index_of);
   free(m->texts);
+  free(m->lines);
+  free(m->line_text);
 }
 
 const codeobject_kernel *emu_module_kernel(const emu_module *m, const char *symbol) {
