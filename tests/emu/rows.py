@@ -75,7 +75,8 @@ def main():
     absent = [name for name in missing if name not in present]
     for t in TARGETS:
         renamed = {snippets[n][0] for n in assembled[t][1]}
-        for name in known(mc, t, absent) - renamed:
+        here = {snippets[n][0] for n in encoded[t]}
+        for name in sorted(known(mc, t, sorted({name for name, *_ in snippets} - here)) - renamed):
             print(f"{t} may have {name} with other operands than those tried")
     lines += [f"{name} | none | |" for name in absent]
     path = Path(__file__).parent / "rows.txt"
