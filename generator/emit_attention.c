@@ -154,8 +154,6 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
     write_select(c, out);
   } else if (strcmp(name, "rows") == 0) {
     if (shared_rows(c) == 1) text_add(out, "  constexpr int rows = 1;\n");
-  } else if (strcmp(name, "merge_begin") == 0) {
-    return true;
   } else if (strcmp(name, "merge") == 0) {
     attention_fences copy = *f;
     return template_fill(f->templates, "merge.hip", fill, &copy, out, f->errors) == HD_OK;

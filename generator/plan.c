@@ -295,12 +295,19 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
     return HD_DECLINED;
   }
   const char *obstacle = ring_obstacle(c, t);
+  if (!obstacle && v->structure == STRUCTURE_AUTO && v->waves % 4 != 0)
+    obstacle = "a ring computes in warpgroups of 4 waves";
   if (v->structure == STRUCTURE_RING && obstacle) {
     diags_refusef(errors, "decline.structure", "tune.structure", "ring", "direct", "ring is not served: %s", obstacle);
     return HD_DECLINED;
   }
   p.structure = obstacle || v->structure == STRUCTURE_DIRECT ? STRUCTURE_DIRECT : STRUCTURE_RING;
   if (obstacle) snprintf(p.structure_reason, sizeof p.structure_reason, "%s", obstacle);
+  if (p.structure == STRUCTURE_DIRECT && (v->stages || v->resident)) {
+    diags_refusef(errors, "decline.structure", "tune.structure", v->stages ? "stages" : "resident workgroups", "a ring",
+                  "the direct structure has no stages or resident workgroups to choose");
+    return HD_DECLINED;
+  }
   if (p.structure == STRUCTURE_DIRECT && !plan_waves(v, &p, errors)) return HD_DECLINED;
   *out_plan = p;
   return HD_OK;

@@ -21,7 +21,6 @@ KERNEL(MERGE_THREADS) void heddle_merge(
   constexpr int STEP = ROWS * HEADS * PARTIAL_WORDS;
   SHARED float shared_row[MERGE_LANES][MERGE_QUADS][3];
   SHARED float shared_part[MERGE_LANES][MERGE_QUADS][4];
-//@ merge_begin
 
   float highest = NEVER, lowest = NEVER, total = 0, x[4] = {0, 0, 0, 0};
   UNROLL_BY_4 for (int s = lane; s < splits; s += MERGE_LANES) {

@@ -359,6 +359,36 @@ Test(plan, a_variant_is_served_as_asked_or_declined) {
   spec_finish(&s);
 }
 
+Test(plan, parts_of_a_variant_that_a_structure_lacks_decline) {
+  spec s = shipped("minimax-m3-dense-fp8");
+  const variant lacking[] = {{.structure = STRUCTURE_DIRECT, .stages = 4}, {.structure = STRUCTURE_DIRECT, .resident = 2}};
+  for (size_t n = 0; n < target_count(); n++)
+    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
+      contract c = contract_resolve(&s.contract, target_at(n)->fp8);
+      decode_plan p;
+      diags problems;
+      diags_init(&problems);
+      cr_assert_eq(plan_decode(&c, &lacking[i], target_at(n), &p, &problems), HD_DECLINED);
+      cr_expect_str_eq(problems.items[0].code, "decline.structure");
+      diags_finish(&problems);
+    }
+  spec_finish(&s);
+}
+
+Test(plan, waves_that_make_no_warpgroup_take_the_direct_structure) {
+  spec s = shipped("minimax-m3-dense-fp8");
+  contract c = contract_resolve(&s.contract, target_find("sm_90")->fp8);
+  for (int waves = 1; waves <= 4; waves *= 2) {
+    decode_plan p;
+    diags problems;
+    diags_init(&problems);
+    cr_assert_eq(plan_decode(&c, &(variant){.waves = waves}, target_find("sm_90"), &p, &problems), HD_OK);
+    cr_expect_eq(p.structure, waves == 4 ? STRUCTURE_RING : STRUCTURE_DIRECT);
+    diags_finish(&problems);
+  }
+  spec_finish(&s);
+}
+
 /* ---- the ring: operands are read from LDS as they were copied ---- */
 
 /* Byte of (token, channel) in a stage: pages copied whole lie one behind the other, slices lie by 16
