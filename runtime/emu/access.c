@@ -302,7 +302,8 @@ const emu_access *emu_find_access(const char *name, bool lds) {
 typedef struct place {
   emu_space space; /* EMU_GLOBAL, EMU_LDS or EMU_SCRATCH */
   uint64_t address;
-  bool dropped; /* a buffer access beyond num_records: reads 0, writes nothing */
+  bool dropped;   /* a buffer access beyond num_records: reads 0, writes nothing */
+  uint32_t bytes; /* 0: all; else how many of them lie before num_records */
 } place;
 
 typedef struct buffer_resource {
@@ -373,11 +374,11 @@ static uint32_t vector32(emu_wave *w, const emu_operand *o, int lane) {
 
 static place resolve_flat(const emu_wave *w, uint64_t address) {
   if (w->target->global_scratch && ((address & LANE_FREE_ADDRESS) >> 32) == (EMU_PRIVATE_APERTURE >> 32))
-    return (place){EMU_SCRATCH, address & UINT32_MAX, false};
-  if ((address >> 32) == (EMU_SHARED_APERTURE >> 32)) return (place){EMU_LDS, address & UINT32_MAX, false};
+    return (place){EMU_SCRATCH, address & UINT32_MAX, false, 0};
+  if ((address >> 32) == (EMU_SHARED_APERTURE >> 32)) return (place){EMU_LDS, address & UINT32_MAX, false, 0};
   if ((address >> 32) == (EMU_PRIVATE_APERTURE >> 32))
-    return (place){EMU_SCRATCH, address & UINT32_MAX, false};
-  return (place){EMU_GLOBAL, address, false};
+    return (place){EMU_SCRATCH, address & UINT32_MAX, false, 0};
+  return (place){EMU_GLOBAL, address, false, 0};
 }
 
 static place buffer_place(emu_wave *w, const emu_instruction *i, const operands *o, int lane) {
@@ -390,22 +391,34 @@ static place buffer_place(emu_wave *w, const emu_instruction *i, const operands 
     offset += vector32(w, &second, lane);
   }
   uint32_t bytes = i->access->bytes;
-  bool out = b->structured ? index >= b->records || (i->offen && offset + bytes > b->stride)
-                           : offset + b->offset + bytes > b->records;
-  return (place){EMU_GLOBAL, b->base + b->offset + index * b->stride + offset, out};
+  place p = {EMU_GLOBAL, b->base + b->offset + index * b->stride + offset, false, 0};
+  if (b->structured) {
+    p.dropped = index >= b->records || (i->offen && offset + bytes > b->stride);
+    return p;
+  }
+  /* Loads and stores of several words are checked word by word, all else as a whole (ISA documents, range
+   * checking). */
+  uint64_t start = offset + b->offset, room = start < b->records ? b->records - start : 0;
+  emu_access_kind kind = i->access->kind;
+  bool by_word = (kind == EMU_LOAD || kind == EMU_STORE) && !i->lds;
+  if (room < bytes) {
+    p.bytes = by_word ? (uint32_t)room & ~3u : 0;
+    p.dropped = p.bytes == 0;
+  }
+  return p;
 }
 
 static place place_of(emu_wave *w, const emu_instruction *i, const operands *o, int lane) {
   switch ((emu_space)i->space) {
   case EMU_LDS:
-    return (place){EMU_LDS, vector32(w, o->address, lane) + (uint32_t)i->offset, false};
+    return (place){EMU_LDS, vector32(w, o->address, lane) + (uint32_t)i->offset, false, 0};
   case EMU_BUFFER:
     return buffer_place(w, i, o, lane);
   case EMU_SCRATCH: {
     uint64_t offset = (uint64_t)i->offset;
     if (o->scalar) offset += emu_scalar32(w, o->scalar);
     if (o->address->kind == EMU_VECTOR) offset += vector32(w, o->address, lane);
-    return (place){EMU_SCRATCH, offset & UINT32_MAX, false};
+    return (place){EMU_SCRATCH, offset & UINT32_MAX, false, 0};
   }
   default: {
     uint64_t address;
@@ -418,13 +431,14 @@ static place place_of(emu_wave *w, const emu_instruction *i, const operands *o, 
       address = vector64(w, o->address, lane);
     }
     address += (uint64_t)i->offset;
-    return i->space == EMU_FLAT ? resolve_flat(w, address) : (place){EMU_GLOBAL, address, false};
+    return i->space == EMU_FLAT ? resolve_flat(w, address) : (place){EMU_GLOBAL, address, false, 0};
   }
   }
 }
 
-/* Global, flat and scratch memory take any address: the HSA runtime sets unaligned access mode, and LLVM counts on
- * it when it merges two half words into a word. LDS is held to words, which is what its own instructions promise. */
+/* Global, flat and scratch memory take any address: the HSA runtime sets unaligned access mode, and LLVM
+ * counts on it when it merges two half words into a word. LDS is held to words, which is what its own
+ * instructions promise. */
 static bool aligned(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes) {
   uint32_t need = bytes >= 4 ? 4 : bytes;
   if (address % need == 0) return true;
@@ -514,8 +528,10 @@ static void load(emu_wave *w, const emu_instruction *i) {
     int lane = __builtin_ctzll(left);
     for (int n = 0; n < a->elements; ++n) {
       place p = element_place(i, places[lane], n);
-      const uint8_t *from = p.dropped ? zeros : resolve(w, i, p, lane, a->bytes, false);
+      const uint8_t *from = p.dropped ? zeros : resolve(w, i, p, lane, p.bytes ? p.bytes : a->bytes, false);
       if (!from) return;
+      uint8_t part[16] = {0}; /* words out of range read 0 */
+      if (p.bytes) from = memcpy(part, from, p.bytes);
       load_element(w, &halved, first + (uint32_t)n * words, lane, from);
     }
   }
@@ -530,11 +546,12 @@ static void store(emu_wave *w, const emu_instruction *i) {
     for (int n = 0; n < a->elements; ++n) {
       place p = element_place(i, base, n);
       if (p.dropped) continue;
-      uint8_t *to = resolve(w, i, p, lane, a->bytes, true);
+      uint8_t *to = resolve(w, i, p, lane, p.bytes ? p.bytes : a->bytes, true), part[16];
       if (!to) return;
       /* ds_write2: the second value is the operand after the first. */
       const emu_operand *data = n ? o.data + 1 : o.data;
-      store_element(w, a, data, emu_row_of(w, data), lane, to);
+      store_element(w, a, data, emu_row_of(w, data), lane, p.bytes ? part : to);
+      if (p.bytes) memcpy(to, part, p.bytes);
     }
   }
 }
@@ -559,7 +576,7 @@ static void load_to_lds(emu_wave *w, const emu_instruction *i) {
     const uint8_t *from = p.dropped ? zeros : resolve(w, i, p, lane, bytes, false);
     if (!from) return;
     uint32_t offset = w->s[EMU_S_M0] + (uint32_t)i->offset + (uint32_t)lane * slot;
-    uint8_t *to = resolve(w, i, (place){EMU_LDS, offset, false}, lane, slot, true);
+    uint8_t *to = resolve(w, i, (place){EMU_LDS, offset, false, 0}, lane, slot, true);
     if (!to) return;
     /* A narrow element fills its word, extended as into a register. */
     bool negative = bytes < 4 && i->access->sign_extend && from[bytes - 1] >> 7;
@@ -577,7 +594,7 @@ static void async_copy(emu_wave *w, const emu_instruction *i) {
     int lane = __builtin_ctzll(left);
     uint32_t offset = vector32(w, o.data, lane) + (uint32_t)i->offset;
     uint8_t *memory = resolve(w, i, place_of(w, i, &o, lane), lane, bytes, !to_lds);
-    uint8_t *lds = memory ? resolve(w, i, (place){EMU_LDS, offset, false}, lane, bytes, to_lds) : NULL;
+    uint8_t *lds = memory ? resolve(w, i, (place){EMU_LDS, offset, false, 0}, lane, bytes, to_lds) : NULL;
     if (!lds) return;
     memcpy(to_lds ? lds : memory, to_lds ? memory : lds, bytes);
     if (to_lds) lands(w, EMU_COUNTER_ASYNC, offset, bytes);

@@ -99,6 +99,7 @@ row("s_add_pc_i64", "s_add_pc_i64 s[2:3]" + OVER, {"s2": [4, 0, 0xFFFFFFFC], "s3
 # ---- barriers: a wave that must wait stays at the instruction -----------------------------------------------------------------
 row("s_barrier", "s_barrier", {"members": 1}, {"phase": 1})
 row("s_barrier", "s_barrier", {"members": 2}, {"arrived": 1, "at_barrier": 1, "next": 0, "yielded": 1})
+row("s_barrier", "s_barrier", {"members": 2, "phase": 3}, {"arrived": 1, "at_barrier": 1, "signalled": 3, "next": 0, "yielded": 1})
 row("s_barrier", "s_barrier", {"members": 2, "arrived": 1, "at_barrier": 1}, {"next": 0, "yielded": 1, "blocked": 1})
 row("s_barrier", "s_barrier", {"members": 2, "phase": 1, "at_barrier": 1}, {"at_barrier": 0})
 row("s_barrier_signal", "s_barrier_signal -1", {"members": 2}, {"arrived": 1})
@@ -153,6 +154,8 @@ for old, new, words in (("dword", "b32", 1), ("dwordx2", "b64", 2), (None, "b96"
         row(f"s_load_{name}", f"s_load_{name} {to}, s[2:3], s8 offset:0x10 scale_offset", {**BASE, "s8": 3}, loaded(0x110 + 12 * words, words), ["gfx1250"])
         row(f"s_buffer_load_{name}", f"s_buffer_load_{name} {to}, s[4:7], 0x10", BUFFER, loaded(0x110, words))
         row(f"s_buffer_load_{name}", f"s_buffer_load_{name} {to}, s[4:7], s8 offset:0x10", {**BUFFER, "s8": 0x44}, loaded(0x154, words))
+        # With a stride num_records counts that many bytes each.
+        row(f"s_buffer_load_{name}", f"s_buffer_load_{name} {to}, s[4:7], 0x10", {**BUFFER, "s5": f"H+{16 << 48 | 0x100:x}", "s6": 5}, loaded(0x110, words))
         # Words beyond num_records read as 0.
         kept = words - 1
         row(f"s_buffer_load_{name}", f"s_buffer_load_{name} {to}, s[4:7], 0x10", {**BUFFER, "s6": 0x10 + 4 * kept},

@@ -76,6 +76,9 @@ def places():
     # Lanes past num_records read 0 and write nothing.
     yield ("buffer_", ("v0", "s[4:7], ZERO", f"offen offset:{OFFSET}"), {"v0": AT, **raw, "s6": 0xC0},
            lambda n: (0, 0x100 + AT[n] + OFFSET) if AT[n] + OFFSET < 0xC0 else None)
+    # The last element just fits.
+    yield ("buffer_", ("v0", "s[4:7], ZERO", f"offen offset:{OFFSET}"), {"v0": [0x400 - 16 * n for n in range(LANES)], **raw, "s6": 0x410 + OFFSET},
+           lambda n: (0, 0x500 - 16 * n + OFFSET))
     yield "ds_", ("v0", None, f"offset:{OFFSET}"), {"v0": AT}, lambda n: (1, AT[n] + OFFSET)
 
 
@@ -413,3 +416,23 @@ for padded in (False, True):
         inputs = {f"s{n}": v for n, v in enumerate(words)}
         row("tensor_load_to_lds", "tensor_load_to_lds s[0:3], s[4:11]", inputs, to.words() if predicate else {}, ["gfx1250"])
         row("tensor_store_from_lds", "tensor_store_from_lds s[0:3], s[4:11]", inputs, back.words() if predicate else {}, ["gfx1250"])
+
+# Several words across num_records are checked one by one: those beyond it read 0 and are not written.
+for names in (("dwordx2", "dwordx3", "dwordx4"), ("b64", "b96", "b128")):
+    for words, name in enumerate(names, 2):
+        for room in range(1, words):
+            inputs = {"v0": [0, 0x400] * (LANES // 2), "s4": "G+100", "s5": "H+100", "s6": 0x400 + 4 * room}
+            columns, image = [old(10 + k) for k in range(words)], Image()
+            stored = [data(20 + k) for k in range(words)]
+            for n in ACTIVE:
+                at = 0x100 + n % 2 * 0x400
+                for k in range(words):
+                    fits = n % 2 == 0 or k < room
+                    columns[k][n] = word(0, at + 4 * k) if fits else 0
+                    if fits and n in (0, 7):  # one lane of each address
+                        image.write(0, at + 4 * k, stored[k][n], 4)
+            where = ("v0", "s[4:7], ZERO", "offen")
+            row("buffer_load_" + name, text("load_" + name, "buffer_", where, vreg(10, words), None), lanes_of(inputs),
+                {f"v{10 + k}": c for k, c in enumerate(columns)})
+            row("buffer_store_" + name, text("store_" + name, "buffer_", where, None, vreg(20, words)),
+                {**inputs, **{f"v{20 + k}": c for k, c in enumerate(stored)}, "exec": 0x81}, image.words())
