@@ -75,17 +75,16 @@ row("s_branch", "s_branch 1" + OVER, {}, {"next": 2})
 row("s_branch", "s_branch 0xffff", {}, {"next": 0})
 row("s_cbranch_scc0", "s_cbranch_scc0 1" + OVER, {"scc": [0, 1]}, {"next": [2, 1]})
 row("s_cbranch_scc1", "s_cbranch_scc1 1" + OVER, {"scc": [0, 1]}, {"next": [1, 2]})
-for register, name in (("vcc", "vcc"), ("exec", "exec")):
+for register in ("vcc", "exec"):
     for when in (0, 1):
-        asm = f"s_cbranch_{name}{'nz' if when else 'z'} 1" + OVER
+        asm = f"s_cbranch_{register}{'nz' if when else 'z'} 1" + OVER
         taken = lambda masks: [2 if bool(m) == bool(when) else 1 for m in masks]
         low, high = [0, 1, 0x80000000, 0], [0, 0, 0, 0x100]
         row(asm.split()[0], asm, {register: low, register + "_hi": high}, {"next": taken(a | b for a, b in zip(low, high))}, GFX9)
         row(asm.split()[0], asm, {register: low, register + "_hi": high}, {"next": taken(low)}, GFX12)
 HERE = {"s10": "P+4", "s11": "Q+4"}
-for old, new in (("s_getpc_b64", "s_get_pc_i64"),):
-    for name in (old, new):
-        row(name, f"{name} s[10:11]", {}, HERE)
+for name in ("s_getpc_b64", "s_get_pc_i64"):
+    row(name, f"{name} s[10:11]", {}, HERE)
 for name in ("s_setpc_b64", "s_set_pc_i64"):
     row(name, f"{name} s[2:3]" + OVER, {"s2": ["P+8", "P+4", "P+0"], "s3": ["Q+8", "Q+4", "Q+0"]}, {"next": [2, 1, 0]})
     row(name, f"{name} s[2:3]", {"s2": 0x1000, "s3": 0}, {"faulted": 1, "yielded": 1})

@@ -3,7 +3,7 @@
 import math
 
 from rows_base import *
-from vectors_base import (BF16, F16, F32, GFX12, GFX9, INTS, INTS64, M32, M64, POOL16, POOL32, TARGETS, bits32, draw, exact,
+from vectors_base import (F16, F32, GFX12, GFX9, INTS, INTS64, M32, M64, POOL16, POOL32, TARGETS, bits32, draw, exact,
                           from_float, s16, s32, s64, to_float)
 
 CASES = 16
@@ -51,7 +51,7 @@ two("s_sub_i32 s_sub_co_i32", lambda a, b, c: a - b, overflows(lambda x, y: x - 
 two("s_addc_u32 s_add_co_ci_u32", lambda a, b, c: a + b + c, lambda a, b, c, r: a + b + c > M32)
 two("s_subb_u32 s_sub_co_ci_u32", lambda a, b, c: a - b - c, lambda a, b, c, r: a - b - c < 0)
 two("s_min_i32", lambda a, b, c: min(s32(a), s32(b)), lambda a, b, c, r: s32(a) < s32(b))
-two("s_max_i32", lambda a, b, c: max(s32(a), s32(b)), lambda a, b, c, r: s32(a) >= s32(b) if False else s32(a) > s32(b))
+two("s_max_i32", lambda a, b, c: max(s32(a), s32(b)), lambda a, b, c, r: s32(a) > s32(b))
 two("s_min_u32", lambda a, b, c: min(a, b), lambda a, b, c, r: a < b)
 two("s_max_u32", lambda a, b, c: max(a, b), lambda a, b, c, r: a > b)
 two("s_cselect_b32", lambda a, b, c: a if c else b)
