@@ -668,6 +668,17 @@ __attribute__((visibility("default")))
 hd_status
 heddle_emu_open(const char *rest, device **out_device, diags *list);
 
+/* A setting that is read later as a count: said now where it is none, not taken for the default. */
+static bool is_count(const char *variable, diags *list) {
+  const char *setting = getenv(variable);
+  if (!setting ||
+      (*setting && strspn(setting, "0123456789") == strlen(setting) && strtoull(setting, NULL, 10) > 0))
+    return true;
+  diags_errorf(list, "emu.environment", NULL, "%s is \"%.40s\": allowed is a number above 0", variable,
+               setting);
+  return false;
+}
+
 hd_status heddle_emu_open(const char *rest, device **out_device, diags *list) {
   const emu_target *target = emu_find_target(rest && *rest ? rest : "gfx950");
   if (!target) {
@@ -675,6 +686,7 @@ hd_status heddle_emu_open(const char *rest, device **out_device, diags *list) {
                  "no emulated target \"%s\"; there are gfx942, gfx950, gfx1201 and gfx1250", rest);
     return HD_UNAVAILABLE;
   }
+  if (!is_count("HEDDLE_EMU_THREADS", list) || !is_count("HEDDLE_EMU_BUDGET", list)) return HD_UNAVAILABLE;
   emu_device *e = calloc(1, sizeof *e);
   if (!e) return HD_OUT_OF_MEMORY;
   e->base.vtable = &vtable;

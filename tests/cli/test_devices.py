@@ -125,6 +125,12 @@ class Device(Case):
             self.assertTrue(0 < item['rms'] < 2.5e-3)
         self.assertTrue(result['emulated'])
 
+    def test_a_setting_that_is_no_number_is_refused(self):
+        for variable in ('HEDDLE_EMU_THREADS', 'HEDDLE_EMU_BUDGET'):
+            for value in ('many', '0', '-1', ''):
+                error = self.heddle('verify', SPECS / 'nhd-fp16.yaml', '--device', 'emu:gfx950', code=3, **{variable: value})[1]
+                self.assertIn(variable, error)
+
     def test_verify_declines_what_is_not_served(self):
         declined = self.small(replace=[('head_dim: 64', 'head_dim: 1000')])
         self.heddle('verify', declined, '--device', DEVICE, code=1)
