@@ -219,7 +219,8 @@ static void read_argument(json_reader *r, kernel_descriptor *k) {
   read_next_key(r, "type");
   read_literal(r, argument_type_of(a)->name);
   read_next_key(r, "offset");
-  if (json_read_integer(r, 0, INT_MAX) != (int64_t)offsets[k->argument_count - 1]) json_fail(r, "what heddle writes");
+  if (json_read_integer(r, 0, INT_MAX) != (int64_t)offsets[k->argument_count - 1])
+    json_fail(r, "what heddle writes");
   json_expect(r, '}');
 }
 

@@ -10,10 +10,10 @@ typedef enum diag_severity { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE } diag_severity
 
 typedef struct diag {
   diag_severity severity;
-  const char *code; /* static storage, e.g. "spec.unknown-key", "decline.page" */
-  char *field;      /* dotted path in the spec ("kv.page"), or NULL */
-  char *message;    /* one line, lower case, no full stop */
-  int line, column; /* 1-based, 0 when the diagnostic has no place in a file */
+  const char *code;      /* static storage, e.g. "spec.unknown-key", "decline.page" */
+  char *field;           /* dotted path in the spec ("kv.page"), or NULL */
+  char *message;         /* one line, lower case, no full stop */
+  int line, column;      /* 1-based, 0 when the diagnostic has no place in a file */
   char *found, *allowed; /* both or neither: what diags_refusef was told, apart from the message */
 } diag;
 
@@ -28,8 +28,7 @@ void diags_finish(diags *list);
 void diags_addf(diags *list, diag_severity severity, const char *code, const char *field, int line,
                 int column, const char *format, ...) HD_PRINTF(7, 8);
 /* Error without a place in a file. */
-void diags_errorf(diags *list, const char *code, const char *field, const char *format, ...)
-    HD_PRINTF(4, 5);
+void diags_errorf(diags *list, const char *code, const char *field, const char *format, ...) HD_PRINTF(4, 5);
 /* The same about a value that is not among those allowed: each is kept for tables and programs to read. */
 void diags_refusef(diags *list, const char *code, const char *field, const char *found, const char *allowed,
                    const char *format, ...) HD_PRINTF(6, 7);

@@ -33,14 +33,15 @@ bool dtype_is_fp8(dtype d);
 /* False when no format has this name. */
 bool dtype_parse(const char *name, dtype *out_dtype);
 
-/* The value of one stored element; `bytes` points at dtype_bytes(d) bytes, little endian, any alignment. Exact
- * but for int64 beyond 2^53, which rounds to the nearest double. fp8_e4m3 reads and writes as e4m3fn. */
+/* The value of one stored element; `bytes` points at dtype_bytes(d) bytes, little endian, any alignment.
+ * Exact but for int64 beyond 2^53, which rounds to the nearest double. fp8_e4m3 reads and writes as e4m3fn.
+ */
 double dtype_decode(dtype d, const void *bytes);
 /* Round `value` to nearest even, once, and store it. Beyond the largest finite value, infinity included: fp8,
- * e8m0 and integers saturate; fp16, bf16 and fp32 go to infinity as IEEE does. int8 saturates to -128 and 127.
- * NaN is stored as the format's positive quiet NaN (0x7f for e4m3fn and e5m2, 0x80 for e4m3fnuz, 0xff for e8m0;
- * integers: 0). Where the format has no -0, it becomes 0. e8m0 holds no zero: values below its smallest power
- * become that, negative ones NaN. */
+ * e8m0 and integers saturate; fp16, bf16 and fp32 go to infinity as IEEE does. int8 saturates to -128 and
+ * 127. NaN is stored as the format's positive quiet NaN (0x7f for e4m3fn and e5m2, 0x80 for e4m3fnuz, 0xff
+ * for e8m0; integers: 0). Where the format has no -0, it becomes 0. e8m0 holds no zero: values below its
+ * smallest power become that, negative ones NaN. */
 void dtype_encode(dtype d, double value, void *bytes);
 
 #endif

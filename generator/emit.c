@@ -61,14 +61,16 @@ void variant_write(const variant *v, text *out) {
 
 const char *format_of(dtype d) {
   static const char *const names[DTYPE_COUNT] = {
-      [DTYPE_BF16] = "format_bf16",         [DTYPE_FP16] = "format_fp16",           [DTYPE_FP32] = "format_fp32",
-      [DTYPE_FP8_E5M2] = "format_fp8_e5m2", [DTYPE_INT8] = "format_int8",           [DTYPE_FP8_E4M3FN] = "format_fp8",
-      [DTYPE_FP8_E4M3] = "format_fp8",      [DTYPE_FP8_E4M3FNUZ] = "format_fp8",
+      [DTYPE_BF16] = "format_bf16",    [DTYPE_FP16] = "format_fp16",
+      [DTYPE_FP32] = "format_fp32",    [DTYPE_FP8_E5M2] = "format_fp8_e5m2",
+      [DTYPE_INT8] = "format_int8",    [DTYPE_FP8_E4M3FN] = "format_fp8",
+      [DTYPE_FP8_E4M3] = "format_fp8", [DTYPE_FP8_E4M3FNUZ] = "format_fp8",
   };
   return names[d] ? names[d] : "format_fp32";
 }
 
-static const char *find_template(const template_source *templates, const char *file, size_t *out_length, diags *errors) {
+static const char *find_template(const template_source *templates, const char *file, size_t *out_length,
+                                 diags *errors) {
   const char *source = templates->find(templates->user, file, out_length);
   if (!source) diags_errorf(errors, "emit.template", NULL, "template %s is missing", file);
   return source;
@@ -82,8 +84,8 @@ hd_status template_copy(const template_source *templates, const char *file, text
   return HD_OK;
 }
 
-hd_status template_fill(const template_source *templates, const char *file, fence_filler fill, void *user, text *out,
-                        diags *errors) {
+hd_status template_fill(const template_source *templates, const char *file, fence_filler fill, void *user,
+                        text *out, diags *errors) {
   static const char mark[] = "//@ ";
   size_t length;
   const char *at = find_template(templates, file, &length, errors);
@@ -96,7 +98,8 @@ hd_status template_fill(const template_source *templates, const char *file, fenc
     if (line > strlen(mark) && memcmp(at, mark, strlen(mark)) == 0) {
       snprintf(name, sizeof name, "%.*s", (int)(line - strlen(mark)), at + strlen(mark));
       if (!fill(user, name, out)) {
-        diags_errorf(errors, "emit.template", NULL, "template %s has a fence '%s' that nothing fills", file, name);
+        diags_errorf(errors, "emit.template", NULL, "template %s has a fence '%s' that nothing fills", file,
+                     name);
         return HD_INTERNAL;
       }
     } else {
@@ -137,13 +140,14 @@ void write_float(text *out, const char *name, double value) {
 
 void write_offset_function(text *out, const char *name, const layout *l, int element_bytes) {
   bool outside_head = false;
-  for (int i = 0; i < l->count; i++) outside_head |= layout_factor_stride(l, i).times_heads;
+  for (int i = 0; i < l->count; i++)
+    outside_head |= layout_factor_stride(l, i).times_heads;
   bool wide = outside_head || layout_inner_elements(l) * element_bytes >= INT32_MAX;
   text written;
   text_init(&written);
   layout_write(l, &written);
-  text_addf(out, "// %s\nDEVICE %s %s(u32 slot, u32 channel, i64 heads_stride) { return ", text_string(&written),
-            wide ? "i64" : "u32", name);
+  text_addf(out, "// %s\nDEVICE %s %s(u32 slot, u32 channel, i64 heads_stride) { return ",
+            text_string(&written), wide ? "i64" : "u32", name);
   layout_write_offset(l, wide ? "(i64)slot" : "slot", wide ? "(i64)channel" : "channel", "heads_stride", out);
   text_add(out, "; }\n");
   text_finish(&written);
@@ -153,14 +157,17 @@ void write_scale_offset_function(text *out, const char *name, const layout *l) {
   text written;
   text_init(&written);
   layout_write(l, &written);
-  text_addf(out, "// scales %s; d: the group of channels\nDEVICE i64 %s(u32 slot, i64 heads_stride, u32 group = 0) { return ",
+  text_addf(out,
+            "// scales %s; d: the group of channels\nDEVICE i64 %s(u32 slot, i64 heads_stride, u32 group = "
+            "0) { return ",
             text_string(&written), name);
   layout_write_offset(l, "(i64)slot", "(i64)group", "heads_stride", out);
   text_add(out, "; }\n");
   text_finish(&written);
 }
 
-/* How a stored scale is read, its logarithm taken, and one stored. log2 of a denormal is taken of 2^64 times it. */
+/* How a stored scale is read, its logarithm taken, and one stored. log2 of a denormal is taken of 2^64 times
+ * it. */
 static const char scale_fp32[] = "typedef float scale_t;\n"
                                  "DEVICE float scale_value(scale_t s) { return s; }\n"
                                  "DEVICE scale_t scale_of(float x) { return x; }\n";
@@ -174,14 +181,15 @@ static const char scale_fp16[] = "typedef u16 scale_t; // fp16\n"
                                  "  const float values[2] = {x > 65504.0f ? 65504.0f : x, 0.0f};\n"
                                  "  return (scale_t)format_fp16::pack(values);\n"
                                  "}\n";
-static const char scale_e8m0[] = "typedef u8 scale_t; // e8m0: 2^(s - 127), 255 is NaN\n"
-                                 "DEVICE float scale_value(scale_t s) {\n"
-                                 "  return float_of(s == 255 ? 0x7fc00000u : s == 0 ? 0x00400000u : (u32)s << 23);\n"
-                                 "}\n"
-                                 "DEVICE scale_t scale_of(float x) { // up to the next power of two\n"
-                                 "  const u32 bits = bits_of(x), power = (bits >> 23) + ((bits & 0x7fffff) != 0);\n"
-                                 "  return (scale_t)(bits <= 0x00400000u ? 0 : power > 254 ? 254 : power);\n"
-                                 "}\n";
+static const char scale_e8m0[] =
+    "typedef u8 scale_t; // e8m0: 2^(s - 127), 255 is NaN\n"
+    "DEVICE float scale_value(scale_t s) {\n"
+    "  return float_of(s == 255 ? 0x7fc00000u : s == 0 ? 0x00400000u : (u32)s << 23);\n"
+    "}\n"
+    "DEVICE scale_t scale_of(float x) { // up to the next power of two\n"
+    "  const u32 bits = bits_of(x), power = (bits >> 23) + ((bits & 0x7fffff) != 0);\n"
+    "  return (scale_t)(bits <= 0x00400000u ? 0 : power > 254 ? 254 : power);\n"
+    "}\n";
 
 void write_scale_type(text *out, dtype d) {
   text_add(out, d == DTYPE_FP16 ? scale_fp16 : d == DTYPE_E8M0 ? scale_e8m0 : scale_fp32);
@@ -192,11 +200,18 @@ static void add_argument(kernel_descriptor *k, argument_kind kind, int index) {
     k->arguments[k->argument_count++] = (argument){kind, index};
 }
 
-void add_tensor(kernel_descriptor *k, tensor_name t) { add_argument(k, ARGUMENT_TENSOR, (int)t); }
-void add_dim(kernel_descriptor *k, dim d) { add_argument(k, ARGUMENT_DIM, (int)d); }
-void add_logits_scale(kernel_descriptor *k) { add_argument(k, ARGUMENT_LOGITS_SCALE, 0); }
+void add_tensor(kernel_descriptor *k, tensor_name t) {
+  add_argument(k, ARGUMENT_TENSOR, (int)t);
+}
+void add_dim(kernel_descriptor *k, dim d) {
+  add_argument(k, ARGUMENT_DIM, (int)d);
+}
+void add_logits_scale(kernel_descriptor *k) {
+  add_argument(k, ARGUMENT_LOGITS_SCALE, 0);
+}
 
-/* C types of the tensors that are not plain `const void *`. The writer's cache and scales are written in place. */
+/* C types of the tensors that are not plain `const void *`. The writer's cache and scales are written in
+ * place. */
 static const char *tensor_type(tensor_name t, bool writer) {
   switch (t) {
   case TENSOR_OUT:
@@ -232,20 +247,22 @@ void write_arguments(const kernel_descriptor *k, text *out) {
     writer |= k->arguments[i].kind == ARGUMENT_TENSOR && k->arguments[i].index == TENSOR_SLOT_MAPPING;
   for (int i = 0; i < k->argument_count; i++) {
     argument a = k->arguments[i];
-    const char *type = a.kind == ARGUMENT_TENSOR ? tensor_type((tensor_name)a.index, writer)
+    const char *type = a.kind == ARGUMENT_TENSOR         ? tensor_type((tensor_name)a.index, writer)
                        : a.kind == ARGUMENT_LOGITS_SCALE ? "float "
-                       : argument_bytes(a) == 8 ? "i64 "
-                                                : "int ";
+                       : argument_bytes(a) == 8          ? "i64 "
+                                                         : "int ";
     text_addf(out, "    %s%s%s%s\n", type, a.kind == ARGUMENT_TENSOR ? "__restrict__ " : "", argument_name(a),
               i + 1 < k->argument_count ? "," : "");
   }
 }
 
-/* What is emitted: the contract for this target, each layout in its fewest factors, so that runs are found whole. */
+/* What is emitted: the contract for this target, each layout in its fewest factors, so that runs are found
+ * whole. */
 static contract resolve(const contract *c, const target *t) {
   contract resolved = contract_resolve(c, t->fp8);
   layout *const layouts[] = {&resolved.kv.k, &resolved.kv.v, &resolved.scale.k, &resolved.scale.v};
-  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) layout_canonicalize(layouts[i]);
+  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+    layout_canonicalize(layouts[i]);
   return resolved;
 }
 
@@ -278,9 +295,9 @@ hd_status emit_operation(const contract *c, operation o, const variant *v, const
   text_finish(&name);
   hd_status status = contract_key(c, d.contract_key);
   if (status == HD_OK)
-    status = o == OPERATION_READ
-                 ? emit_read(&resolved, t, templates, &source, &d, errors)
-                 : (o == OPERATION_DECODE ? emit_decode : emit_write)(&resolved, v, t, templates, &source, &d, errors);
+    status = o == OPERATION_READ ? emit_read(&resolved, t, templates, &source, &d, errors)
+                                 : (o == OPERATION_DECODE ? emit_decode : emit_write)(
+                                       &resolved, v, t, templates, &source, &d, errors);
   if (status == HD_OK && source.failed) status = HD_OUT_OF_MEMORY;
   if (status == HD_OK) {
     out_emission->source = text_take(&source);

@@ -18,8 +18,9 @@ typedef enum structure {
   STRUCTURE_RING    /* pages are copied into a ring of stages in LDS */
 } structure;
 
-/* What may change speed but never results. Zero-initialised: the generator's own choice. Text form: "default", or
- * the parts that are set, joined by '-': "direct" or "ring", "w8" (waves), "s4" (stages), "o2" (workgroups resident). */
+/* What may change speed but never results. Zero-initialised: the generator's own choice. Text form:
+ * "default", or the parts that are set, joined by '-': "direct" or "ring", "w8" (waves), "s4" (stages), "o2"
+ * (workgroups resident). */
 typedef struct variant {
   structure structure;
   int waves;    /* per workgroup that compute */

@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The merge kernel: threads of a workgroup, quads of outputs it takes, and rows of threads that share the splits. */
+/* The merge kernel: threads of a workgroup, quads of outputs it takes, and rows of threads that share the
+ * splits. */
 enum { MERGE_THREADS = 256, MERGE_QUADS = 16, MERGE_LANES = MERGE_THREADS / MERGE_QUADS };
 
-bool token_scales(const contract *c) { return c->scale.granularity >= SCALE_TOKEN; }
+bool token_scales(const contract *c) {
+  return c->scale.granularity >= SCALE_TOKEN;
+}
 
 /* What stands for the one scale that all tokens of a workgroup have; NULL: they have their own, or none. */
 static const char *common_scale(const contract *c, char side) {
@@ -16,14 +19,19 @@ static const char *common_scale(const contract *c, char side) {
   return side == 'k' ? "k_scale[kv_head * k_scale_stride_h]" : "v_scale[kv_head * v_scale_stride_h]";
 }
 
-int shared_rows(const contract *c) { return c->select.per == PER_ROW ? 1 : c->query.rows; }
+int shared_rows(const contract *c) {
+  return c->select.per == PER_ROW ? 1 : c->query.rows;
+}
 
 static int v_groups(const contract *c) {
   return c->scale.granularity == SCALE_GROUP ? c->head_dim.v / c->scale.group_v : 1;
 }
 
-/* A split's partial result of one query: the outputs, then highest, lowest and the sum, then further highests. */
-static int partial_words(const contract *c) { return c->head_dim.v + (v_groups(c) + 2 + 3) / 4 * 4; }
+/* A split's partial result of one query: the outputs, then highest, lowest and the sum, then further
+ * highests. */
+static int partial_words(const contract *c) {
+  return c->head_dim.v + (v_groups(c) + 2 + 3) / 4 * 4;
+}
 
 /* Functions of a query (row * HEADS + head) and its partial result. */
 static void write_queries(const contract *c, text *out) {
@@ -31,9 +39,11 @@ static void write_queries(const contract *c, text *out) {
   text_addf(out, "typedef %s page_id;\n", c->select.index == DTYPE_INT64 ? "i64" : "int");
   write_int(out, "ROWS", shared_rows(c));
   write_int(out, "PARTIAL_WORDS", partial_words(c));
-  text_add(out, "// Place of a query, row * HEADS + head of its sequence and kv head, among all of them.\n"
-                "DEVICE i64 query_of(int sequence, int kv_head, int kv_heads, int rows, int query) {\n"
-                "  return (((i64)sequence * rows + query / HEADS) * kv_heads + kv_head) * HEADS + query % HEADS;\n}\n");
+  text_add(
+      out,
+      "// Place of a query, row * HEADS + head of its sequence and kv head, among all of them.\n"
+      "DEVICE i64 query_of(int sequence, int kv_head, int kv_heads, int rows, int query) {\n"
+      "  return (((i64)sequence * rows + query / HEADS) * kv_heads + kv_head) * HEADS + query % HEADS;\n}\n");
   text_add(out, "// Where behind a partial result the highest score stands that `channel` is relative to.\n"
                 "DEVICE int top_word(u32 channel) { return ");
   if (v_groups(c) > 1)
@@ -41,7 +51,8 @@ static void write_queries(const contract *c, text *out) {
   else
     text_add(out, "0; }\n");
   if (c->mask.sinks)
-    text_add(out, "// One more logit, without a value: it takes part in the sum of weights, which is relative to 2^base.\n"
+    text_add(out, "// One more logit, without a value: it takes part in the sum of weights, which is "
+                  "relative to 2^base.\n"
                   "DEVICE void add_sink(float &base, float &sum, float sink) {\n"
                   "  const float score = sink * 1.44269504088896341f, top = max_of(base, score);\n"
                   "  sum = sum * exp2_fast(base - top) + exp2_fast(score - top);\n"
@@ -86,7 +97,8 @@ static void write_logits(const contract *c, text *out) {
 
 static void write_value_scale(const contract *c, text *out) {
   const char *scale = common_scale(c, 'v');
-  text_addf(out, "  const float value_scale = %s%s%s;\n", scale ? "scale_value(" : "", scale ? scale : "1.0f", scale ? ")" : "");
+  text_addf(out, "  const float value_scale = %s%s%s;\n", scale ? "scale_value(" : "", scale ? scale : "1.0f",
+            scale ? ")" : "");
 }
 
 static void write_lse(const contract *c, const char *query, const char *base, const char *total, text *out) {
@@ -95,7 +107,8 @@ static void write_lse(const contract *c, const char *query, const char *base, co
 }
 
 static void write_sink(const contract *c, const char *base, const char *total, text *out) {
-  if (c->mask.sinks) text_addf(out, "  add_sink(%s, %s, sinks[kv_head * HEADS + column %% HEADS]);\n", base, total);
+  if (c->mask.sinks)
+    text_addf(out, "  add_sink(%s, %s, sinks[kv_head * HEADS + column %% HEADS]);\n", base, total);
 }
 
 /* The item that has a list of pages of its own, and how many tokens the list has. */
@@ -116,7 +129,9 @@ static void write_select(const contract *c, text *out) {
 }
 
 /* Runs the merge template with the same fences. */
-static bool fill(void *user, const char *name, text *out) { return fill_attention(user, name, out); }
+static bool fill(void *user, const char *name, text *out) {
+  return fill_attention(user, name, out);
+}
 
 bool fill_attention(const attention_fences *f, const char *name, text *out) {
   const contract *c = f->contract;
@@ -183,9 +198,11 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
     add_tensor(k, TENSOR_LENGTHS);
   }
   if (c->mask.sinks) add_tensor(k, TENSOR_SINKS);
-  for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++) add_dim(k, d);
+  for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++)
+    add_dim(k, d);
   if (token_scales(c)) {
-    for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++) add_dim(k, d);
+    for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++)
+      add_dim(k, d);
   } else if (c->scale.granularity == SCALE_HEAD) {
     add_dim(k, DIM_K_SCALE_STRIDE_H);
     add_dim(k, DIM_V_SCALE_STRIDE_H);

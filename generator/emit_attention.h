@@ -1,4 +1,5 @@
-/* What the decode structures (direct, ring) share: the arguments, the merge kernel, the logits and the output. */
+/* What the decode structures (direct, ring) share: the arguments, the merge kernel, the logits and the
+ * output. */
 #ifndef HEDDLE_EMIT_ATTENTION_H
 #define HEDDLE_EMIT_ATTENTION_H
 
@@ -12,7 +13,8 @@ typedef struct attention_fences {
   diags *errors;
 } attention_fences;
 
-/* Whether scales are looked up for every visible token. Otherwise a kv head has one for K and one for V, or none. */
+/* Whether scales are looked up for every visible token. Otherwise a kv head has one for K and one for V, or
+ * none. */
 bool token_scales(const contract *c);
 /* Most query rows that share a page list, and so one reading of K and V. */
 int shared_rows(const contract *c);

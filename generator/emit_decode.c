@@ -9,7 +9,9 @@ typedef struct decode_fences {
   const decode_plan *plan;
 } decode_fences;
 
-static int v_load(const decode_plan *p) { return p->v_channels > 1 ? p->v_channels : p->v_tokens; }
+static int v_load(const decode_plan *p) {
+  return p->v_channels > 1 ? p->v_channels : p->v_tokens;
+}
 
 static void write_operand(const char *side, const matrix_op *op, bool widen, dtype stored, text *out) {
   text_addf(out, "//   %s: %s, ", side, op->name);
@@ -24,15 +26,16 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
   const matrix_op *op = p->op;
   int bytes = dtype_bytes(c->kv.k_dtype), v_bytes = dtype_bytes(c->kv.v_dtype);
   text_addf(out, "// ---- solved by the generator\n//\n");
-  if (*p->structure_reason) text_addf(out, "// Structure: direct to registers, since %s.\n", p->structure_reason);
-  text_addf(out, "// Products: %d %s rows x %d columns; q in %d part%s, weights in %d%s.\n", op->rows, "token or channel",
-            op->columns, p->q_parts, p->q_parts > 1 ? "s" : "", p->p_parts,
+  if (*p->structure_reason)
+    text_addf(out, "// Structure: direct to registers, since %s.\n", p->structure_reason);
+  text_addf(out, "// Products: %d %s rows x %d columns; q in %d part%s, weights in %d%s.\n", op->rows,
+            "token or channel", op->columns, p->q_parts, p->q_parts > 1 ? "s" : "", p->p_parts,
             p->folded ? ", parts side by side in one product" : "");
   write_operand("K", op, p->widen, c->kv.k_dtype, out);
   write_operand("V", p->value_op, p->value_widen, c->kv.v_dtype, out);
   if (p->column_groups > 1 || p->slices > 1)
-    text_addf(out, "// To save registers %d workgroup%s share%s the queries and %d the channels of V.\n", p->column_groups,
-              p->column_groups > 1 ? "s" : "", p->column_groups > 1 ? "" : "s", p->slices);
+    text_addf(out, "// To save registers %d workgroup%s share%s the queries and %d the channels of V.\n",
+              p->column_groups, p->column_groups > 1 ? "s" : "", p->column_groups > 1 ? "" : "s", p->slices);
   text_addf(out, "// Tile: %d tokens a wave, %d a lane group; %d waves.\n", p->tile, p->list, p->waves);
   text_addf(out, "// K: loads of %d bytes along channels, straight into fragments.\n", p->k_load * bytes);
   if (p->v_channels > 1)
@@ -43,8 +46,8 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
   if (p->k_load * bytes < 16 || v_load(p) * v_bytes < 16)
     text_addf(out, "// Loads narrower than 16 bytes: %s.\n",
               p->k_load * bytes < 16 && v_load(p) * v_bytes < 16 ? "K and V"
-              : p->k_load * bytes < 16                               ? "K"
-                                                                     : "V");
+              : p->k_load * bytes < 16                           ? "K"
+                                                                 : "V");
   text_addf(out, "// Loads are requested %s; the query stays in %s.\n",
             p->early_loads ? "as early as their place is free" : "late, to save registers",
             p->query_in_lds ? "LDS" : "registers");
@@ -59,10 +62,11 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   text_addf(out, "constexpr u32 PAGE = %d; // tokens\n\n", c->kv.page);
   write_int(out, "WINDOW", c->mask.window);
   write_bool(out, "CAUSAL", c->mask.causal);
-  text_addf(out, "\ntypedef %s QUERY;\ntypedef %s KV_K;\ntypedef %s KV_V;\n"
-                 "typedef %s K_OPERAND; // of the products\ntypedef %s V_OPERAND;\ntypedef %s OUTPUT;\n\n",
-            format_of(c->query.dtype), format_of(c->kv.k_dtype), format_of(c->kv.v_dtype), format_of(op->operand),
-            format_of(value_op->operand), format_of(c->output.dtype));
+  text_addf(out,
+            "\ntypedef %s QUERY;\ntypedef %s KV_K;\ntypedef %s KV_V;\n"
+            "typedef %s K_OPERAND; // of the products\ntypedef %s V_OPERAND;\ntypedef %s OUTPUT;\n\n",
+            format_of(c->query.dtype), format_of(c->kv.k_dtype), format_of(c->kv.v_dtype),
+            format_of(op->operand), format_of(value_op->operand), format_of(c->output.dtype));
   text_add(out, "// The matrix instruction: which lane and element holds which row and k.\n");
   write_int(out, "INDICES", op->rows);
   write_int(out, "INDEX_STRIDE", op->row_stride);
@@ -133,8 +137,8 @@ static void write_product(const matrix_op *op, const char *kv, const char *other
               "  return %s;\n}\n\n",
               kv, other, op->operand_type, op->operand_type, op->operand_type, op->call);
   else
-    text_addf(out, "DEVICE acc_t multiply(const %s &kv, const %s &other, acc_t acc) {\n  return %s;\n}\n\n", kv, other,
-              op->call);
+    text_addf(out, "DEVICE acc_t multiply(const %s &kv, const %s &other, acc_t acc) {\n  return %s;\n}\n\n",
+              kv, other, op->call);
 }
 
 static void write_products(const decode_plan *p, text *out) {
@@ -142,7 +146,9 @@ static void write_products(const decode_plan *p, text *out) {
   if (p->op->operand_type)
     text_addf(out, "typedef float acc_t __attribute__((ext_vector_type(%d)));\n", accumulators);
   else
-    text_addf(out, "struct acc_t {\n  float x[%d];\n  __device__ __forceinline__ float &operator[](int i) { return x[i]; }\n};\n",
+    text_addf(out,
+              "struct acc_t {\n  float x[%d];\n  __device__ __forceinline__ float &operator[](int i) { "
+              "return x[i]; }\n};\n",
               accumulators);
   write_product(p->op, "key_fragment", "query_fragment", out);
   write_product(p->value_op, "value_fragment", "weight_fragment", out);
@@ -166,15 +172,19 @@ static void write_solved(const contract *c, const decode_plan *p, text *out) {
   write_summary(c, p, out);
   write_shape(c, p, out);
   write_products(p, out);
-  text_add(out, "// Elements from the first of a page and head. The strides of pages and heads are run-time arguments.\n");
+  text_add(out, "// Elements from the first of a page and head. The strides of pages and heads are run-time "
+                "arguments.\n");
   write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
   write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
-  text_add(out, c->scale.dtype == DTYPE_E8M0 && c->scale.granularity == SCALE_GROUP
-                    ? "DEVICE float scale_log2(scale_t s) { return s == 255 ? float_of(0x7fc00000u) : (float)((int)s - 127); }\n"
-                    : "DEVICE float scale_log2(scale_t s) { // the logarithm of denormals is not exact everywhere\n"
-                      "  const float x = scale_value(s);\n"
-                      "  return x < 0x1p-100f ? log2_fast(x * 0x1p64f) - 64.0f : log2_fast(x);\n}\n");
+  text_add(
+      out,
+      c->scale.dtype == DTYPE_E8M0 && c->scale.granularity == SCALE_GROUP
+          ? "DEVICE float scale_log2(scale_t s) { return s == 255 ? float_of(0x7fc00000u) : (float)((int)s - "
+            "127); }\n"
+          : "DEVICE float scale_log2(scale_t s) { // the logarithm of denormals is not exact everywhere\n"
+            "  const float x = scale_value(s);\n"
+            "  return x < 0x1p-100f ? log2_fast(x * 0x1p64f) - 64.0f : log2_fast(x);\n}\n");
   if (token_scales(c)) {
     write_scale_offset_function(out, "k_scale_offset", &c->scale.k);
     write_scale_offset_function(out, "v_scale_offset", &c->scale.v);
@@ -184,9 +194,11 @@ static void write_solved(const contract *c, const decode_plan *p, text *out) {
 }
 
 static void write_load_scales(const char *tile, text *out) {
-  text_addf(out, "    load_scales(scales, ids, k_scale_head, v_scale_head, k_scale_stride_b, k_scale_heads_stride,\n"
-                 "                v_scale_stride_b, v_scale_heads_stride, %s, slice, index, group);\n",
-            tile);
+  text_addf(
+      out,
+      "    load_scales(scales, ids, k_scale_head, v_scale_head, k_scale_stride_b, k_scale_heads_stride,\n"
+      "                v_scale_stride_b, v_scale_heads_stride, %s, slice, index, group);\n",
+      tile);
 }
 
 static bool fill(void *user, const char *name, text *out) {
@@ -196,7 +208,8 @@ static bool fill(void *user, const char *name, text *out) {
     write_solved(c, f->plan, out);
   } else if (strcmp(name, "load_scales function") == 0) {
     if (token_scales(c)) {
-      if (template_copy(f->shared.templates, "decode_scales.hip", out, f->shared.errors) != HD_OK) return false;
+      if (template_copy(f->shared.templates, "decode_scales.hip", out, f->shared.errors) != HD_OK)
+        return false;
       text_add(out, "\n");
     }
   } else if (strcmp(name, "load_scales tile") == 0) {
@@ -223,7 +236,8 @@ hd_status emit_decode(const contract *c, const variant *v, const target *t, cons
   decode_plan plan;
   hd_status status = plan_decode(c, v, t, &plan, errors);
   if (status != HD_OK) return status;
-  if (plan.structure == STRUCTURE_RING) return emit_ring(c, v, t, templates, out_source, out_descriptor, errors);
+  if (plan.structure == STRUCTURE_RING)
+    return emit_ring(c, v, t, templates, out_source, out_descriptor, errors);
   out_descriptor->tile_tokens = plan.tile;
   describe_decode(c, &plan, &out_descriptor->kernels[0]);
   describe_merge(c, out_descriptor);

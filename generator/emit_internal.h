@@ -8,8 +8,8 @@
 typedef bool (*fence_filler)(void *user, const char *name, text *out);
 
 /* Copies the template, replacing every fence line by what `fill` writes. */
-hd_status template_fill(const template_source *templates, const char *file, fence_filler fill, void *user, text *out,
-                        diags *errors);
+hd_status template_fill(const template_source *templates, const char *file, fence_filler fill, void *user,
+                        text *out, diags *errors);
 hd_status template_copy(const template_source *templates, const char *file, text *out, diags *errors);
 
 /* "format_bf16" … the prelude's struct for a dtype. */

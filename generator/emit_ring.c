@@ -11,7 +11,9 @@ typedef struct ring_fences {
 
 static void write_summary(const contract *c, const ring_plan *p, text *out) {
   text_add(out, "// ---- solved by the generator\n//\n");
-  text_addf(out, "// Structure: a ring of %d stages of %d tokens in shared memory, %d bytes; %d consumer warpgroup%s, %d producer warps.\n",
+  text_addf(out,
+            "// Structure: a ring of %d stages of %d tokens in shared memory, %d bytes; %d consumer "
+            "warpgroup%s, %d producer warps.\n",
             p->stages, p->tile, p->lds_bytes, p->consumers, p->consumers > 1 ? "s" : "", p->producers);
   if (p->k_slices == 1)
     text_addf(out, "// K: pages of %d tokens copied whole.\n", p->piece);
@@ -20,7 +22,8 @@ static void write_summary(const contract *c, const ring_plan *p, text *out) {
   text_addf(out, "// A score product's rows are %s.\n",
             p->consecutive ? "64 consecutive tokens" : "eight tokens from each of eight pages");
   text_addf(out, "// V: %d tokens copied together, channels as rows of the value product.\n", p->piece);
-  text_addf(out, "// K and V are widened to fp16 for the products, exactly; %d query heads in %d columns.\n\n",
+  text_addf(out,
+            "// K and V are widened to fp16 for the products, exactly; %d query heads in %d columns.\n\n",
             c->query.heads_per_kv, p->column_heads);
 }
 
@@ -30,7 +33,8 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_int(out, "HEAD_DIM_QK", c->head_dim.qk);
   write_int(out, "HEAD_DIM_V", c->head_dim.v);
   text_addf(out, "constexpr u32 PAGE = %d; // tokens\n\n", c->kv.page);
-  text_addf(out, "typedef %s QUERY;\ntypedef %s OUTPUT;\n\n", format_of(c->query.dtype), format_of(c->output.dtype));
+  text_addf(out, "typedef %s QUERY;\ntypedef %s OUTPUT;\n\n", format_of(c->query.dtype),
+            format_of(c->output.dtype));
   write_int(out, "CONSUMERS", p->consumers);
   write_int(out, "PRODUCERS", p->producers);
   write_int(out, "STAGES", p->stages);
@@ -48,7 +52,8 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_int(out, "Q_TOP", 13);
   text_add(out, "constexpr float P_SHIFT = 14;\n");
   write_merge_shape(out);
-  text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are run-time arguments.\n");
+  text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are "
+                "run-time arguments.\n");
   write_offset_function(out, "k_offset", &c->kv.k, 1);
   write_offset_function(out, "v_offset", &c->kv.v, 1);
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);

@@ -28,8 +28,8 @@ static void write_side(const contract *c, char side, text *out) {
   int part = c->scale.granularity == SCALE_GROUP ? is_k ? c->scale.group_k : c->scale.group_v : head_dim;
   double qmax = c->scale.writer.qmax > 0 ? c->scale.writer.qmax : dtype_max(kv);
   double zero_row_scale = c->scale.writer.zero_row == ZERO_ROW_FLOOR
-                        ? (double)((float)c->scale.writer.amax_floor / (float)qmax)
-                        : c->scale.writer.zero_value;
+                              ? (double)((float)c->scale.writer.amax_floor / (float)qmax)
+                              : c->scale.writer.zero_value;
   const struct {
     const char *name;
     double value;
@@ -40,8 +40,11 @@ static void write_side(const contract *c, char side, text *out) {
                 {"ZERO_ROW", zero_row_scale},
                 {"QMAX", qmax}};
   text_addf(out, "struct %c_side {\n  typedef %s STORED;\n", side, format_of(kv));
-  text_addf(out, "  static constexpr int HEAD_DIM = %d, PART = %d; // channels, and those that share a scale\n", head_dim, part);
-  text_addf(out, "  static constexpr bool QUANTISED = %s, COPIED = %s;\n", dtype_bytes(kv) == 1 ? "true" : "false",
+  text_addf(out,
+            "  static constexpr int HEAD_DIM = %d, PART = %d; // channels, and those that share a scale\n",
+            head_dim, part);
+  text_addf(out, "  static constexpr bool QUANTISED = %s, COPIED = %s;\n",
+            dtype_bytes(kv) == 1 ? "true" : "false",
             kv == c->query.dtype && c->scale.granularity == SCALE_NONE ? "true" : "false");
   text_addf(out, "  static constexpr u32 NAN_CODE = %lld;\n", (long long)nan_code(kv));
   for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
@@ -52,14 +55,17 @@ static void write_side(const contract *c, char side, text *out) {
 }
 
 static void write_solved(const contract *c, const write_plan *p, text *out) {
-  text_addf(out, "// ---- solved by the generator\n//\n// %d lanes a row, %d channels each; %d rows a workgroup.\n\n",
-            p->row_lanes, p->load, p->threads / p->row_lanes);
+  text_addf(
+      out,
+      "// ---- solved by the generator\n//\n// %d lanes a row, %d channels each; %d rows a workgroup.\n\n",
+      p->row_lanes, p->load, p->threads / p->row_lanes);
   text_addf(out, "constexpr i64 PAGE = %d; // tokens\n\n", c->kv.page);
   text_addf(out, "typedef %s QUERY;\n\n", format_of(c->query.dtype));
   write_int(out, "THREADS", p->threads);
   write_int(out, "ROW_LANES", p->row_lanes);
   write_int(out, "LOAD", p->load);
-  text_add(out, "\n// The scale rule: rows of zeros store ZERO_ROW, others max(amax, AMAX_FLOOR) / QMAX. Else the scale is given.\n");
+  text_add(out, "\n// The scale rule: rows of zeros store ZERO_ROW, others max(amax, AMAX_FLOOR) / QMAX. "
+                "Else the scale is given.\n");
   write_bool(out, "SCALED", c->scale.granularity != SCALE_NONE);
   write_bool(out, "WORKED_OUT", contract_writer_scales(c->scale.granularity));
   write_bool(out, "ALL_HEADS", c->scale.granularity == SCALE_TOKEN);
@@ -67,7 +73,8 @@ static void write_solved(const contract *c, const write_plan *p, text *out) {
   text_add(out, "\n");
   write_side(c, 'k', out);
   write_side(c, 'v', out);
-  text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are run-time arguments.\n");
+  text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are "
+                "run-time arguments.\n");
   write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
   write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
@@ -138,9 +145,11 @@ hd_status emit_write(const contract *c, const variant *v, const target *t, const
   add_tensor(k, TENSOR_K);
   add_tensor(k, TENSOR_V);
   add_tensor(k, TENSOR_SLOT_MAPPING);
-  for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++) add_dim(k, d);
+  for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++)
+    add_dim(k, d);
   if (c->scale.granularity >= SCALE_HEAD)
-    for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++) add_dim(k, d);
+    for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++)
+      add_dim(k, d);
   add_dim(k, DIM_KV_HEADS);
   add_dim(k, DIM_TOKENS);
   write_fences fences = {c, &plan, out_descriptor, templates, errors};

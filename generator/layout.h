@@ -54,7 +54,8 @@ bool layout_equal(const layout *a, const layout *b);
 layout_stride layout_factor_stride(const layout *l, int index);
 /* Elements one (page, head) occupies when only s and d factors count. */
 int64_t layout_inner_elements(const layout *l);
-/* Packed strides of b and h in elements for `heads` kv heads (and `pages` pages, needed when b is not outermost). */
+/* Packed strides of b and h in elements for `heads` kv heads (and `pages` pages, needed when b is not
+ * outermost). */
 void layout_packed_strides(const layout *l, int64_t pages, int64_t heads, int64_t *out_stride_b,
                            int64_t *out_stride_h);
 /* Element offset of (page, head, slot, channel). */
@@ -63,8 +64,8 @@ int64_t layout_offset(const layout *l, int64_t stride_b, int64_t stride_h, int64
 /* The shape of the array in factor order, outermost first: one extent per factor; returns the rank. */
 int layout_shape(const layout *l, int64_t pages, int64_t heads, int64_t out_shape[LAYOUT_MAX_FACTORS]);
 
-/* How many consecutive indices of `a`, starting at any multiple of the result, are consecutive in memory. 1 if none.
- * A run over the whole axis returns its size. */
+/* How many consecutive indices of `a`, starting at any multiple of the result, are consecutive in memory. 1
+ * if none. A run over the whole axis returns its size. */
 int64_t layout_run(const layout *l, axis a);
 /* A C expression in the variables `slot` and `channel` (and `heads_stride` = kv_heads * head stride) for the
  * element offset inside one page and head. */

@@ -1,9 +1,11 @@
-/* The plan: what the generator solves before it writes a line. For each operand it finds how a lane's loads can
- * become matrix fragments: which tokens and channels a lane owns, in which order, and how wide its loads are.
+/* The plan: what the generator solves before it writes a line. For each operand it finds how a lane's loads
+ * can become matrix fragments: which tokens and channels a lane owns, in which order, and how wide its loads
+ * are.
  *
- * Terms, all per lane: a lane belongs to a group (of the matrix instruction's k) and has an index (of its row or
- * column). A group owns `list` consecutive tokens of a tile; the order of tokens inside a tile and of channels inside
- * a head is free as long as both operands of a product share it, and that freedom is what the plan spends. */
+ * Terms, all per lane: a lane belongs to a group (of the matrix instruction's k) and has an index (of its row
+ * or column). A group owns `list` consecutive tokens of a tile; the order of tokens inside a tile and of
+ * channels inside a head is free as long as both operands of a product share it, and that freedom is what the
+ * plan spends. */
 #ifndef HEDDLE_PLAN_H
 #define HEDDLE_PLAN_H
 
@@ -13,44 +15,50 @@
 
 typedef struct decode_plan {
   const target *target;
-  structure structure;   /* direct, or ring: then plan_ring has the rest */
+  structure structure;        /* direct, or ring: then plan_ring has the rest */
   char structure_reason[120]; /* why not the ring where the target has one; "" otherwise */
-  const matrix_op *op, *value_op; /* of the score and the value product; they differ in elements and operand only */
+  const matrix_op *op,
+      *value_op;           /* of the score and the value product; they differ in elements and operand only */
   bool widen, value_widen; /* stored K, V are widened to the operand */
-  int q_parts, p_parts;  /* products per operand: the sum of the parts is exact (q) or close (p) */
-  bool folded;           /* q's parts share one product: the upper half of the columns holds the second; p's too, where it has two */
-  int rows;              /* most query rows that share a page list; 1 where each row has its own */
-  int blocks;            /* blocks of op->columns queries (row, head) in a workgroup */
-  int column_groups;     /* workgroups that share the queries of a sequence and kv head */
-  int list, tile;        /* tokens a group owns; tokens of a tile: list * groups */
-  int score_tiles;       /* products along tokens: list / row_run */
-  int value_tiles;       /* products along V channels in a workgroup */
-  int slices;            /* workgroups that share the V channels */
-  int k_list;            /* channels of K a lane holds per token, zeros behind head_dim.qk included */
-  int k_chunk, k_load;   /* channels dealt to a group at a time; elements per load */
-  int v_tokens, v_channels; /* a V load covers v_tokens tokens (along the fragment) or v_channels channels (across) */
-  int own_run;           /* tokens of a group's list that share a page: gcd(page, list) */
-  bool k_exact;          /* K rows need a page id each, since own_run < row_run */
-  int k_part, v_part;    /* channels that share a token's scale; all of them where there are no groups */
-  int k_parts, v_parts;  /* of these: in a head of K; in a workgroup's channels of V */
-  bool early_loads;      /* the first tile is requested before the query is prepared, the next K before the softmax */
-  bool query_in_lds;     /* the query is read from LDS for each tile, to save registers */
+  int q_parts, p_parts;    /* products per operand: the sum of the parts is exact (q) or close (p) */
+  bool folded; /* q's parts share one product: the upper half of the columns holds the second; p's too, where
+                  it has two */
+  int rows;    /* most query rows that share a page list; 1 where each row has its own */
+  int blocks;  /* blocks of op->columns queries (row, head) in a workgroup */
+  int column_groups;   /* workgroups that share the queries of a sequence and kv head */
+  int list, tile;      /* tokens a group owns; tokens of a tile: list * groups */
+  int score_tiles;     /* products along tokens: list / row_run */
+  int value_tiles;     /* products along V channels in a workgroup */
+  int slices;          /* workgroups that share the V channels */
+  int k_list;          /* channels of K a lane holds per token, zeros behind head_dim.qk included */
+  int k_chunk, k_load; /* channels dealt to a group at a time; elements per load */
+  int v_tokens,
+      v_channels; /* a V load covers v_tokens tokens (along the fragment) or v_channels channels (across) */
+  int own_run;    /* tokens of a group's list that share a page: gcd(page, list) */
+  bool k_exact;   /* K rows need a page id each, since own_run < row_run */
+  int k_part, v_part;   /* channels that share a token's scale; all of them where there are no groups */
+  int k_parts, v_parts; /* of these: in a head of K; in a workgroup's channels of V */
+  bool early_loads; /* the first tile is requested before the query is prepared, the next K before the softmax
+                     */
+  bool query_in_lds; /* the query is read from LDS for each tile, to save registers */
   int waves;
-  int lds_bytes;         /* LDS of a workgroup: the query where it lies there, and where the waves meet */
-  int registers;         /* estimate of vector registers */
-  int q_top, p_shift;    /* exponents: a q row's largest element, and the largest weight */
+  int lds_bytes;      /* LDS of a workgroup: the query where it lies there, and where the waves meet */
+  int registers;      /* estimate of vector registers */
+  int q_top, p_shift; /* exponents: a q row's largest element, and the largest weight */
 } decode_plan;
 
-/* The ring on sm_90: a stage holds one tile of K, V and scales as they lie in the cache; tokens, then channels, are the
- * rows of warpgroup products whose operands are read from shared memory. */
+/* The ring on sm_90: a stage holds one tile of K, V and scales as they lie in the cache; tokens, then
+ * channels, are the rows of warpgroup products whose operands are read from shared memory. */
 typedef struct ring_plan {
   const target *target;
-  int tile;          /* tokens of a stage: 128 */
-  int piece;         /* tokens copied together: gcd(page, tile) */
-  int k_slices;      /* copies of K for a piece: 1 when its channels lie together, else one per 16 channels */
-  bool consecutive;  /* the 64 rows of a score product are consecutive tokens, not eight from each of eight pages */
-  int k_leading, k_group, k_product; /* bytes between 16-channel chunks, between 8-token groups, between score products */
-  int column_heads;  /* query heads of a column part: heads_per_kv in eights */
+  int tile;         /* tokens of a stage: 128 */
+  int piece;        /* tokens copied together: gcd(page, tile) */
+  int k_slices;     /* copies of K for a piece: 1 when its channels lie together, else one per 16 channels */
+  bool consecutive; /* the 64 rows of a score product are consecutive tokens, not eight from each of eight
+                       pages */
+  int k_leading, k_group,
+      k_product;    /* bytes between 16-channel chunks, between 8-token groups, between score products */
+  int column_heads; /* query heads of a column part: heads_per_kv in eights */
   int consumers, producers, stages, resident;
   int lds_bytes;
 } ring_plan;
@@ -66,8 +74,11 @@ typedef struct write_plan {
   int threads;
 } write_plan;
 
-/* `c` is resolved for the target. HD_DECLINED with "decline.…" diagnostics when the contract is not served. */
-hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan, diags *errors);
-hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan, diags *errors);
+/* `c` is resolved for the target. HD_DECLINED with "decline.…" diagnostics when the contract is not served.
+ */
+hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan,
+                      diags *errors);
+hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan,
+                     diags *errors);
 
 #endif

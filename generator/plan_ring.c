@@ -13,7 +13,8 @@ static bool outside_head(const layout *l) {
   return false;
 }
 
-/* K as 8 x 16-byte blocks: 16 channels of a token lie together, the next token's follow, chunks have one stride. */
+/* K as 8 x 16-byte blocks: 16 channels of a token lie together, the next token's follow, chunks have one
+ * stride. */
 static bool k_in_blocks(const contract *c, int64_t *out_chunk_stride) {
   const layout *l = &c->kv.k;
   int64_t stride = inner(l, 0, CHUNK);
@@ -25,7 +26,8 @@ static bool k_in_blocks(const contract *c, int64_t *out_chunk_stride) {
   return !outside_head(l);
 }
 
-/* V transposed in blocks: 16 tokens of a channel lie together, the next channel's follow, then the next tokens. */
+/* V transposed in blocks: 16 tokens of a channel lie together, the next channel's follow, then the next
+ * tokens. */
 static bool v_in_blocks(const contract *c) {
   const layout *l = &c->kv.v;
   for (int s = 0; s < c->kv.page; s++)
@@ -42,11 +44,13 @@ const char *ring_obstacle(const contract *c, const target *t) {
   if (c->query.rows != 1) return "the ring takes one query row a sequence";
   if (c->select.form != SELECT_TABLE || c->select.per != PER_SEQUENCE || c->select.index != DTYPE_INT32)
     return "the ring takes an int32 page table for each sequence";
-  if (c->mask.window || c->mask.sinks || c->logits.softcap > 0) return "the ring has no window, sinks or softcap";
+  if (c->mask.window || c->mask.sinks || c->logits.softcap > 0)
+    return "the ring has no window, sinks or softcap";
   if (c->scale.granularity != SCALE_NONE && c->scale.granularity != SCALE_TENSOR &&
       c->scale.granularity != SCALE_TOKEN_HEAD)
     return "the ring takes scales of the tensor, or of each token and head";
-  if (c->kv.k_dtype != DTYPE_FP8_E4M3FN || c->kv.v_dtype != DTYPE_FP8_E4M3FN) return "the ring's products take e4m3fn K and V";
+  if (c->kv.k_dtype != DTYPE_FP8_E4M3FN || c->kv.v_dtype != DTYPE_FP8_E4M3FN)
+    return "the ring's products take e4m3fn K and V";
   if (c->query.heads_per_kv > 16) return "the ring holds 16 query heads per kv head";
   if (c->head_dim.qk != 64 && c->head_dim.qk != 128) return "the ring takes head_dim.qk 64 or 128";
   if (c->head_dim.v != 64 && c->head_dim.v != 128) return "the ring takes head_dim.v 64 or 128";
@@ -61,23 +65,28 @@ const char *ring_obstacle(const contract *c, const target *t) {
   return NULL;
 }
 
-static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
+static int gcd(int a, int b) {
+  return b ? gcd(b, a % b) : a;
+}
 
 /* Bytes of dynamic shared memory: as templates/decode_ring.hip lays them out. */
 static int shared_bytes(const contract *c, const ring_plan *p) {
-  int stage = TILE * (c->head_dim.qk + c->head_dim.v) + (c->scale.granularity == SCALE_TOKEN_HEAD ? 2 * TILE * 4 : 0);
+  int stage =
+      TILE * (c->head_dim.qk + c->head_dim.v) + (c->scale.granularity == SCALE_TOKEN_HEAD ? 2 * TILE * 4 : 0);
   int operands = 2 * p->column_heads * (c->head_dim.qk + TILE), rows = 4 * 14 * p->column_heads;
   int exchange = (p->consumers - 1) * c->head_dim.v * p->column_heads * 4;
   return 256 + p->stages * stage + p->consumers * (operands + rows) + exchange;
 }
 
-hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan, diags *errors) {
+hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan,
+                    diags *errors) {
   ring_plan p = {.target = t, .tile = TILE};
   int64_t chunk_stride;
   (void)k_in_blocks(c, &chunk_stride);
   p.piece = gcd(c->kv.page, TILE);
   /* A page copied whole keeps its own chunk stride; its 8-token groups must have one stride over 64 rows. */
-  bool whole = c->kv.page == p.piece && chunk_stride == (int64_t)c->kv.page * CHUNK && (p.piece >= 64 || p.piece == 16);
+  bool whole = c->kv.page == p.piece && chunk_stride == (int64_t)c->kv.page * CHUNK &&
+               (p.piece >= 64 || p.piece == 16);
   p.k_slices = whole ? 1 : c->head_dim.qk / CHUNK;
   p.consecutive = !whole || p.piece >= 64;
   p.k_leading = (whole ? p.piece : TILE) * CHUNK;
@@ -92,9 +101,11 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
     diags_decline_number(errors, "decline.waves", "tune.waves", v->waves, "4, 8, 12, 16 in a ring");
     return HD_DECLINED;
   }
-  /* A stage belongs to one consumer: one that waits for a stage another used before would take that use for its own. */
+  /* A stage belongs to one consumer: one that waits for a stage another used before would take that use for
+   * its own. */
   if (p.stages % p.consumers != 0) {
-    diags_decline_number(errors, "decline.stages", "tune.stages", p.stages, "a multiple of the %d consumers", p.consumers);
+    diags_decline_number(errors, "decline.stages", "tune.stages", p.stages, "a multiple of the %d consumers",
+                         p.consumers);
     return HD_DECLINED;
   }
   p.lds_bytes = shared_bytes(c, &p);
@@ -103,8 +114,9 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
     p.lds_bytes = shared_bytes(c, &p);
   }
   if (p.lds_bytes > t->lds_bytes) {
-    diags_decline_number(errors, "decline.stages", "tune.stages", p.stages, "what fits %d bytes of LDS on %s: these need %d",
-                         t->lds_bytes, t->name, p.lds_bytes);
+    diags_decline_number(errors, "decline.stages", "tune.stages", p.stages,
+                         "what fits %d bytes of LDS on %s: these need %d", t->lds_bytes, t->name,
+                         p.lds_bytes);
     return HD_DECLINED;
   }
   *out_plan = p;

@@ -1,4 +1,5 @@
-/* A spec: the YAML file a person writes. It carries a contract and what may change speed but never results. */
+/* A spec: the YAML file a person writes. It carries a contract and what may change speed but never results.
+ */
 #ifndef HEDDLE_SPEC_H
 #define HEDDLE_SPEC_H
 
@@ -28,8 +29,9 @@ typedef struct spec {
   spec_place places[SPEC_MAX_FIELDS]; /* where each field stands in the file, for later diagnostics */
 } spec;
 
-/* Parse and validate one YAML document of `length` bytes (at most 1 MiB). All errors are collected in `diags`.
- * HD_OK: `out_spec` is filled (spec_finish it). HD_DECLINED: diagnostics say why; `out_spec` is untouched. */
+/* Parse and validate one YAML document of `length` bytes (at most 1 MiB). All errors are collected in
+ * `diags`. HD_OK: `out_spec` is filled (spec_finish it). HD_DECLINED: diagnostics say why; `out_spec` is
+ * untouched. */
 hd_status spec_parse(const char *yaml, size_t length, spec *out_spec, diags *diags);
 void spec_finish(spec *s);
 /* Place of `field` (or of its nearest parent) in the file; false when unknown. */

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-/* Fragment shapes. Sources: the CDNA3, CDNA4 and RDNA4 ISA documents, LLVM's intrinsic definitions and the PTX
- * ISA; docs/targets.md has the tables. Columns: rows, columns, row_stride, groups, group_stride, elements, row_run,
- * columns_per_lane. */
+/* Fragment shapes. Sources: the CDNA3, CDNA4 and RDNA4 ISA documents, LLVM's intrinsic definitions and the
+ * PTX ISA; docs/targets.md has the tables. Columns: rows, columns, row_stride, groups, group_stride,
+ * elements, row_run, columns_per_lane. */
 #define MFMA16(elements) 16, 16, 1, 4, 16, elements, 4, 1
 #define WMMA16(elements) 16, 16, 1, 2, 16, elements, 8, 1
 #define MMA8(elements) 8, 16, 4, 4, 1, elements, 2, 2
@@ -66,9 +66,13 @@ static const target targets[] = {
      "prelude_sm90.hip", "prelude_sm90_ring.hip", OPS(sm_90_ops)},
 };
 
-size_t target_count(void) { return sizeof targets / sizeof *targets; }
+size_t target_count(void) {
+  return sizeof targets / sizeof *targets;
+}
 
-const target *target_at(size_t index) { return index < target_count() ? &targets[index] : NULL; }
+const target *target_at(size_t index) {
+  return index < target_count() ? &targets[index] : NULL;
+}
 
 const target *target_find(const char *name) {
   for (size_t i = 0; i < target_count(); i++)

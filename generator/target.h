@@ -1,4 +1,5 @@
-/* The target table: one row an architecture, one row a matrix instruction. Facts and sources: docs/targets.md. */
+/* The target table: one row an architecture, one row a matrix instruction. Facts and sources:
+ * docs/targets.md. */
 #ifndef HEDDLE_TARGET_H
 #define HEDDLE_TARGET_H
 
@@ -7,14 +8,14 @@
 
 typedef enum target_family { FAMILY_CDNA, FAMILY_RDNA, FAMILY_CUDA } target_family;
 
-/* A matrix instruction as the generator uses it. "Rows" are the kv side (tokens, then channels), "columns" the
- * query heads. lane -> (row, group): row = lane / row_stride % rows, group = lane / group_stride % groups; each
- * lane holds `elements` k values of its row and, in the accumulator, `row_run` consecutive rows
+/* A matrix instruction as the generator uses it. "Rows" are the kv side (tokens, then channels), "columns"
+ * the query heads. lane -> (row, group): row = lane / row_stride % rows, group = lane / group_stride %
+ * groups; each lane holds `elements` k values of its row and, in the accumulator, `row_run` consecutive rows
  * (group * row_run + r) of `columns_per_lane` columns. */
 typedef struct matrix_op {
   const char *name; /* "mfma_f32_16x16x32_fp8_fp8" */
   dtype operand;
-  int k;                /* products per instruction along k */
+  int k; /* products per instruction along k */
   int rows, columns;
   int row_stride, groups, group_stride, elements, row_run, columns_per_lane;
   const char *operand_type; /* C type of an operand; NULL: the call takes fragments as they are */
@@ -25,14 +26,14 @@ typedef struct target {
   const char *name; /* "gfx950", "sm_90" */
   const char *product;
   target_family family;
-  int wave;               /* lanes */
-  int lds_bytes;          /* per workgroup */
-  int vgprs;              /* architectural registers a wave may use before it spills */
-  dtype fp8;              /* the dialect its fp8 instructions speak */
-  unsigned elf_machine;   /* e_flags & 0xff of an AMD code object; 0 for others */
-  double hbm_bytes_per_s; /* datasheet */
-  int compute_units;      /* datasheet: CUs or SMs */
-  const char *prelude;    /* template file with the family's helpers */
+  int wave;                 /* lanes */
+  int lds_bytes;            /* per workgroup */
+  int vgprs;                /* architectural registers a wave may use before it spills */
+  dtype fp8;                /* the dialect its fp8 instructions speak */
+  unsigned elf_machine;     /* e_flags & 0xff of an AMD code object; 0 for others */
+  double hbm_bytes_per_s;   /* datasheet */
+  int compute_units;        /* datasheet: CUs or SMs */
+  const char *prelude;      /* template file with the family's helpers */
   const char *ring_prelude; /* helpers of the ring structure; NULL: the target has none yet */
   const matrix_op *ops;
   size_t op_count;

@@ -1,5 +1,6 @@
 /* A growable byte string. Appending never fails visibly: running out of memory sets `failed` and turns later
- * appends into no-ops, so a writer checks once, at the end. `data` is NUL-terminated whenever it is not NULL. */
+ * appends into no-ops, so a writer checks once, at the end. `data` is NUL-terminated whenever it is not NULL.
+ */
 #ifndef HEDDLE_TEXT_H
 #define HEDDLE_TEXT_H
 
@@ -30,8 +31,8 @@ void text_vaddf(text *t, const char *format, va_list args);
 void text_add_json(text *t, const char *string);
 /* Shortest decimal that reads back as exactly `value`; no locale. inf and nan as "inf", "-inf", "nan". */
 void text_add_double(text *t, double value);
-/* The value of a decimal number ("-1.5e3", `length` bytes) as strtod rounds it, with a full stop in any locale. False when it is
- * no number, or longer than 100 bytes. */
+/* The value of a decimal number ("-1.5e3", `length` bytes) as strtod rounds it, with a full stop in any
+ * locale. False when it is no number, or longer than 100 bytes. */
 bool text_read_double(const char *bytes, size_t length, double *out_value);
 /* The string, owned by the caller (free), or NULL when an append failed; `t` is empty afterwards. */
 char *text_take(text *t);

@@ -161,7 +161,8 @@ static int64_t read_extent(binding *b, tensor_name name, int position) {
   return 0;
 }
 
-/* Caches and scales, dimension by dimension: what each is. NULL for one that is flat, absent or of another rank. */
+/* Caches and scales, dimension by dimension: what each is. NULL for one that is flat, absent or of another
+ * rank. */
 static const layout *axes_of(const binding *b, tensor_name name) {
   const tensor *t = tensor_of(b, name);
   if (!b->tensors->present[name]) return NULL;

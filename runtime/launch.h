@@ -32,16 +32,18 @@ typedef enum tensor_role { ROLE_NONE, ROLE_INPUT, ROLE_OUTPUT, ROLE_UPDATED } te
 /* The role of `name` in `operation` ("write" or "decode") under this contract. */
 tensor_role bind_role(const contract *c, const char *operation, tensor_name name);
 
-/* Works out every dim from the shapes and strides of the tensors and checks all of them against the contract; dispatch (match.h)
- * and launch ask here alike. Inputs and updated tensors must be there, outputs are checked when they are; everything else is
- * refused. HD_DECLINED: what does not fit is named in `diags` (codes "bind.…") with what was found and what was expected.
- * Page and head strides are the tensors' own: padded, permuted and interleaved caches bind as they are. DIM_TABLE_PAGES is the
- * stride of a page table's rows. DIM_SPLITS is left at 1. A cache may also come flat (rank 1, dense): the number of pages then
- * follows from its size. The contract's dtypes must be resolved. Allocates only to word a refusal. */
-hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT], diags *diags);
+/* Works out every dim from the shapes and strides of the tensors and checks all of them against the contract;
+ * dispatch (match.h) and launch ask here alike. Inputs and updated tensors must be there, outputs are checked
+ * when they are; everything else is refused. HD_DECLINED: what does not fit is named in `diags` (codes
+ * "bind.…") with what was found and what was expected. Page and head strides are the tensors' own: padded,
+ * permuted and interleaved caches bind as they are. DIM_TABLE_PAGES is the stride of a page table's rows.
+ * DIM_SPLITS is left at 1. A cache may also come flat (rank 1, dense): the number of pages then follows from
+ * its size. The contract's dtypes must be resolved. Allocates only to word a refusal. */
+hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT],
+                    diags *diags);
 
-/* Format and shape `name` has to have for these dims (dims as bind_dims leaves them); `data` is 0. False when the contract has no such
- * tensor. */
+/* Format and shape `name` has to have for these dims (dims as bind_dims leaves them); `data` is 0. False when
+ * the contract has no such tensor. */
 bool bind_tensor(const contract *c, tensor_name name, const int64_t dims[DIM_COUNT], tensor *out_tensor);
 
 /* The expected shape of `name` as text ("[seqs*rows, q_heads, 128]"), for messages and --help. */
@@ -54,13 +56,15 @@ int64_t bind_longest(const contract *c, const tensors *host, const int64_t dims[
 int64_t tensor_elements(const tensor *t);
 size_t tensor_bytes(const tensor *t);
 
-/* How many workgroups share one sequence and kv head: docs/kernels "split-K and merge". `longest`: tokens of the longest sequence,
- * `tile_tokens`: the descriptor's. At least 1. */
+/* How many workgroups share one sequence and kv head: docs/kernels "split-K and merge". `longest`: tokens of
+ * the longest sequence, `tile_tokens`: the descriptor's. At least 1. */
 int64_t split_policy(int64_t seqs, int64_t kv_heads, int64_t longest, int64_t tile_tokens, int compute_units);
 
-/* Packs arguments and launches every kernel of the operation on the stream. No allocation, no lock, no sync. `functions` in the
- * descriptor's kernel order. A tensor that a kernel takes and `t` lacks is refused; the workspace may be absent when splits is 1. */
-hd_status launch_operation(device *d, device_stream *s, const descriptor *desc, device_function *const *functions,
-                           const tensors *t, const int64_t dims[DIM_COUNT], float logits_scale, diags *diags);
+/* Packs arguments and launches every kernel of the operation on the stream. No allocation, no lock, no sync.
+ * `functions` in the descriptor's kernel order. A tensor that a kernel takes and `t` lacks is refused; the
+ * workspace may be absent when splits is 1. */
+hd_status launch_operation(device *d, device_stream *s, const descriptor *desc,
+                           device_function *const *functions, const tensors *t, const int64_t dims[DIM_COUNT],
+                           float logits_scale, diags *diags);
 
 #endif

@@ -144,7 +144,8 @@ Test(bind, a_shape_that_does_not_fit_is_named_with_what_was_expected) {
 Test(bind, query_heads_and_rows_that_do_not_fit_have_codes_of_their_own) {
   tensors t = decode_tensors();
   t.by_name[TENSOR_Q].shape[1] = 7;
-  expect_decline("decode", &t, "bind.heads-per-kv", "q has query heads per kv head 7 over 2 kv heads, expected 4");
+  expect_decline("decode", &t, "bind.heads-per-kv",
+                 "q has query heads per kv head 7 over 2 kv heads, expected 4");
   t.by_name[TENSOR_Q].shape[1] = 16;
   expect_decline("decode", &t, "bind.heads-per-kv", "q has query heads per kv head 8, expected 4");
   t = decode_tensors();

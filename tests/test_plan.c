@@ -94,7 +94,8 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   cr_assert_eq(p->value_tiles % p->v_parts, 0, "%s: a channel tile has one scale", what);
   cr_assert(p->v_part % (p->value_tiles / p->v_parts * op->rows) == 0, "%s", what);
   if (c->scale.granularity == SCALE_GROUP) {
-    cr_assert(p->k_parts == 1 || (p->k_parts * p->k_part == c->head_dim.qk && p->k_part == c->scale.group_k), "%s", what);
+    cr_assert(p->k_parts == 1 || (p->k_parts * p->k_part == c->head_dim.qk && p->k_part == c->scale.group_k),
+              "%s", what);
     cr_assert(p->v_part >= c->head_dim.v || p->v_part == c->scale.group_v, "%s", what);
   }
   cr_assert_eq(p->widen, c->kv.k_dtype != op->operand, "%s", what);
@@ -361,7 +362,8 @@ Test(plan, a_variant_is_served_as_asked_or_declined) {
 
 Test(plan, parts_of_a_variant_that_a_structure_lacks_decline) {
   spec s = shipped("minimax-m3-dense-fp8");
-  const variant lacking[] = {{.structure = STRUCTURE_DIRECT, .stages = 4}, {.structure = STRUCTURE_DIRECT, .resident = 2}};
+  const variant lacking[] = {{.structure = STRUCTURE_DIRECT, .stages = 4},
+                             {.structure = STRUCTURE_DIRECT, .resident = 2}};
   for (size_t n = 0; n < target_count(); n++)
     for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
       contract c = contract_resolve(&s.contract, target_at(n)->fp8);
@@ -672,10 +674,9 @@ static decode_plan freely_planned(const contract *c, const target *t) {
 }
 
 Test(plan, what_the_ring_lacks_takes_the_direct_structure) {
-  static void (*const asks[])(contract *c) = {ask_rows,       ask_indptr,      ask_kv_head,    ask_per_row,
-                                              ask_long_index, ask_window,      ask_sinks,      ask_softcap,
-                                              ask_head_scale, ask_token_scale, ask_page_scale, ask_group_scale,
-                                              ask_fp16_scale};
+  static void (*const asks[])(contract * c) = {
+      ask_rows,    ask_indptr,     ask_kv_head,     ask_per_row,    ask_long_index,  ask_window,    ask_sinks,
+      ask_softcap, ask_head_scale, ask_token_scale, ask_page_scale, ask_group_scale, ask_fp16_scale};
   spec s = shipped("minimax-m3-dense-fp8");
   const target *t = target_find("sm_90");
   contract plain = contract_resolve(&s.contract, t->fp8);

@@ -235,8 +235,8 @@ typedef enum modifier_kind {
   MODIFIER_SELECT,        /* BYTE_n, WORD_n, DWORD */
   MODIFIER_SOURCE_SELECT, /* of source `code` */
   MODIFIER_UNUSED,
-  MODIFIER_FORMAT, /* MATRIX_FMT_x → number by name */
-  MODIFIER_SHORT,  /* uint16_t := number */
+  MODIFIER_FORMAT,   /* MATRIX_FMT_x → number by name */
+  MODIFIER_SHORT,    /* uint16_t := number */
   MODIFIER_TEMPORAL, /* gfx12: a hint, but of an atomic also whether it returns the old value (glc before) */
   MODIFIER_IGNORED   /* cache policy, hints */
 } modifier_kind;

@@ -1,16 +1,18 @@
 /* The emulated device's inner seam: a wave, a decoded instruction, operand access, and the rows that bind a
- * mnemonic to its handler. Everything that executes an instruction includes this and nothing else of the emulator.
+ * mnemonic to its handler. Everything that executes an instruction includes this and nothing else of the
+ * emulator.
  *
  * A handler computes all lanes (also the inactive ones: it must be safe on any bits) in plain loops over
- * `lane < EMU_LANES`, which the C compiler turns into vector code, and hands the whole result to emu_result…(),
- * which applies clamp, output modifier, destination select, DPP masks and EXEC. Sources arrive from emu_source()
- * with DPP, SDWA, op_sel, neg and abs already applied, so a handler is arithmetic and nothing else:
+ * `lane < EMU_LANES`, which the C compiler turns into vector code, and hands the whole result to
+ * emu_result…(), which applies clamp, output modifier, destination select, DPP masks and EXEC. Sources arrive
+ * from emu_source() with DPP, SDWA, op_sel, neg and abs already applied, so a handler is arithmetic and
+ * nothing else:
  *
  *   static void v_add_f32(emu_wave *w, const emu_instruction *i) {
  *     emu_block x, y, r;
  *     const uint32_t *a = emu_source(w, i, 0, EMU_F32, &x).lo, *b = emu_source(w, i, 1, EMU_F32, &y).lo;
- *     for (int lane = 0; lane < EMU_LANES; ++lane) r.lane[lane] = emu_bits(emu_float(a[lane]) + emu_float(b[lane]));
- *     emu_result(w, i, EMU_F32, r.lane);
+ *     for (int lane = 0; lane < EMU_LANES; ++lane) r.lane[lane] = emu_bits(emu_float(a[lane]) +
+ * emu_float(b[lane])); emu_result(w, i, EMU_F32, r.lane);
  *   }
  *
  * Sources of the instruction set: AMD's public "Instinct MI300 / CDNA3", "CDNA4", "RDNA4" ISA documents and
@@ -24,7 +26,7 @@
 #include <string.h>
 
 enum {
-  EMU_LANES = 64,            /* lanes held; a wave32 uses the lower half */
+  EMU_LANES = 64, /* lanes held; a wave32 uses the lower half */
   EMU_MAX_OPERANDS = 12,
   EMU_ACCUMULATOR_BASE = 256 /* AGPR n is row 256 + n of the wave's vector registers on gfx9 */
 };
@@ -49,29 +51,29 @@ enum {
 
 typedef enum emu_operand_kind {
   EMU_NONE,
-  EMU_VECTOR,        /* index: row of emu_wave.v (AGPRs included) */
-  EMU_SCALAR,        /* index: emu_wave.s */
-  EMU_INTEGER,       /* inline integer: bits, sign-extended to 64 */
-  EMU_FLOAT,         /* inline float: value */
-  EMU_LITERAL,       /* literal constant: bits (32), or all 64 when wide */
-  EMU_SHARED_BASE,   /* 64-bit apertures of flat addressing */
+  EMU_VECTOR,      /* index: row of emu_wave.v (AGPRs included) */
+  EMU_SCALAR,      /* index: emu_wave.s */
+  EMU_INTEGER,     /* inline integer: bits, sign-extended to 64 */
+  EMU_FLOAT,       /* inline float: value */
+  EMU_LITERAL,     /* literal constant: bits (32), or all 64 when wide */
+  EMU_SHARED_BASE, /* 64-bit apertures of flat addressing */
   EMU_SHARED_LIMIT,
   EMU_PRIVATE_BASE,
   EMU_PRIVATE_LIMIT,
   EMU_VCCZ,
   EMU_EXECZ,
-  EMU_OFF,           /* "off": no register */
-  EMU_SYMBOL         /* text kept in emu_instruction.text: hwreg(…), sendmsg(…) */
+  EMU_OFF,   /* "off": no register */
+  EMU_SYMBOL /* text kept in emu_instruction.text: hwreg(…), sendmsg(…) */
 } emu_operand_kind;
 
 typedef struct emu_operand {
   uint8_t kind;
-  uint8_t bank;      /* which of emu_wave.row_offset counts for it: 0 src0, 1 src1, 2 src2, 3 dst */
-  bool high;         /* true16: v0.h */
-  bool half;         /* true16: v0.l or v0.h was written */
-  bool wide;         /* literal of 64 bits */
+  uint8_t bank; /* which of emu_wave.row_offset counts for it: 0 src0, 1 src1, 2 src2, 3 dst */
+  bool high;    /* true16: v0.h */
+  bool half;    /* true16: v0.l or v0.h was written */
+  bool wide;    /* literal of 64 bits */
   bool negate, absolute, sign_extend;
-  uint8_t select;    /* emu_select, SDWA */
+  uint8_t select; /* emu_select, SDWA */
   uint16_t index, count;
   uint64_t bits;
   double value;
@@ -90,9 +92,9 @@ typedef enum emu_select {
 
 /* How an instruction reads or writes an operand: its width, and where neg/abs act. */
 typedef enum emu_type {
-  EMU_B32,    /* 32 bits, no float modifiers; SDWA selects zero- or sign-extend */
+  EMU_B32, /* 32 bits, no float modifiers; SDWA selects zero- or sign-extend */
   EMU_F32,
-  EMU_B16,    /* low 16 bits of the lane value, upper bits zero; op_sel and true16 halves applied */
+  EMU_B16, /* low 16 bits of the lane value, upper bits zero; op_sel and true16 halves applied */
   EMU_F16,
   EMU_BF16,
   EMU_B64,    /* lo, hi */
@@ -110,7 +112,7 @@ typedef struct emu_lanes {
 
 typedef enum emu_dpp {
   EMU_DPP_NONE,
-  EMU_DPP_QUAD_PERM,      /* dpp_value: four 2-bit selects */
+  EMU_DPP_QUAD_PERM, /* dpp_value: four 2-bit selects */
   EMU_DPP_ROW_SHL,
   EMU_DPP_ROW_SHR,
   EMU_DPP_ROW_ROR,
@@ -125,7 +127,7 @@ typedef enum emu_dpp {
   EMU_DPP_ROW_NEWBCAST,
   EMU_DPP_ROW_SHARE,
   EMU_DPP_ROW_XMASK,
-  EMU_DPP_8               /* dpp_value: eight 3-bit selects */
+  EMU_DPP_8 /* dpp_value: eight 3-bit selects */
 } emu_dpp;
 
 typedef struct emu_wave emu_wave;
@@ -133,20 +135,21 @@ typedef struct emu_instruction emu_instruction;
 typedef void (*emu_handler)(emu_wave *w, const emu_instruction *i);
 
 enum { /* emu_row.flags */
-  EMU_KEEPS_HIGH = 1,  /* gfx9: a 16-bit result keeps bits 31:16 of its register (default there: cleared) */
-  EMU_ENDS_BLOCK = 2,  /* may change the program counter */
-  EMU_NO_DESTINATION = 4,
-  EMU_MEMORY = 8,
-  EMU_MATRIX = 16,
-  EMU_TRANSCENDENTAL = 32,
-  EMU_COMPARE = 64,    /* the destination is a lane mask; "v_cmpx" without one writes EXEC */
-  EMU_YIELDS = 128,    /* the scheduler turns to another wave after it */
-  EMU_BRANCH = 256,    /* `target` follows from the encoding's signed word offset */
-  EMU_TEXT_IGNORED = 512, /* everything the handler needs is in `immediate` */
-  EMU_WAITS = 2048,    /* lowers wait counters by `immediate` */
-  EMU_SCALAR_LOAD = 4096, /* its result comes through lgkmcnt or kmcnt */
-  EMU_LDS_CROSSBAR = 8192, /* a ds_ instruction that touches no memory */
-  EMU_INDEXES = 1024   /* registers named afterwards may lie up to 255 (512: any two high bits) further */
+       EMU_KEEPS_HIGH =
+           1, /* gfx9: a 16-bit result keeps bits 31:16 of its register (default there: cleared) */
+       EMU_ENDS_BLOCK = 2, /* may change the program counter */
+       EMU_NO_DESTINATION = 4,
+       EMU_MEMORY = 8,
+       EMU_MATRIX = 16,
+       EMU_TRANSCENDENTAL = 32,
+       EMU_COMPARE = 64,        /* the destination is a lane mask; "v_cmpx" without one writes EXEC */
+       EMU_YIELDS = 128,        /* the scheduler turns to another wave after it */
+       EMU_BRANCH = 256,        /* `target` follows from the encoding's signed word offset */
+       EMU_TEXT_IGNORED = 512,  /* everything the handler needs is in `immediate` */
+       EMU_WAITS = 2048,        /* lowers wait counters by `immediate` */
+       EMU_SCALAR_LOAD = 4096,  /* its result comes through lgkmcnt or kmcnt */
+       EMU_LDS_CROSSBAR = 8192, /* a ds_ instruction that touches no memory */
+       EMU_INDEXES = 1024 /* registers named afterwards may lie up to 255 (512: any two high bits) further */
 };
 
 /* One instruction: the mnemonic without _e32, _e64, _dpp, _sdwa. `destinations`: leading operands that are
@@ -161,14 +164,14 @@ typedef struct emu_row {
 struct emu_instruction {
   emu_handler handler;
   const emu_row *row;
-  uint32_t size;         /* bytes; a v_dual_ pair: the first half has the size, both are adjacent, see `dual` */
-  bool dual;             /* the next entry executes together with this one: both read before either writes */
+  uint32_t size; /* bytes; a v_dual_ pair: the first half has the size, both are adjacent, see `dual` */
+  bool dual;     /* the next entry executes together with this one: both read before either writes */
   bool clamp;
   uint8_t output_modifier; /* 0, 1: ×2, 2: ×4, 3: ÷2 */
   uint8_t operand_count, source0;
   uint8_t op_sel, op_sel_hi, neg_lo, neg_hi; /* bit k: source k; op_sel bit 3: destination */
-  uint8_t op_sel_count;  /* how many entries op_sel:[…] had, 0 when absent */
-  uint8_t dpp;           /* emu_dpp, acts on source 0 */
+  uint8_t op_sel_count;                      /* how many entries op_sel:[…] had, 0 when absent */
+  uint8_t dpp;                               /* emu_dpp, acts on source 0 */
   uint8_t row_mask, bank_mask;
   bool bound_control, fetch_inactive, sdwa;
   uint8_t destination_select, destination_unused; /* SDWA: emu_select; 0 pad, 1 sext, 2 preserve */
@@ -181,17 +184,17 @@ struct emu_instruction {
   uint8_t matrix_a_scale_format, matrix_b_scale_format;
   bool matrix_a_reuse, matrix_b_reuse;
   bool glc, slc, nontemporal, sc0, sc1, lds, offen, idxen, addr64, scale_offset, gds, tfe;
-  uint16_t bitop3;       /* v_bitop3_b32 bitop3:0x… */
-  uint8_t byte_sel;      /* byte_sel:n of gfx12 conversions */
-  uint8_t index_key;     /* sparse matrix instructions */
+  uint16_t bitop3;   /* v_bitop3_b32 bitop3:0x… */
+  uint8_t byte_sel;  /* byte_sel:n of gfx12 conversions */
+  uint8_t index_key; /* sparse matrix instructions */
   emu_operand operand[EMU_MAX_OPERANDS];
-  uint64_t address;      /* of the instruction in the code object */
-  uint32_t target;       /* branches: index of the instruction jumped to */
-  uint32_t immediate;    /* parsed symbol: hwreg, waits, s_nop count … */
-  const char *text;      /* disassembly; owned by the module */
+  uint64_t address;                /* of the instruction in the code object */
+  uint32_t target;                 /* branches: index of the instruction jumped to */
+  uint32_t immediate;              /* parsed symbol: hwreg, waits, s_nop count … */
+  const char *text;                /* disassembly; owned by the module */
   const struct emu_access *access; /* memory instructions: what moves (access.h) */
-  uint8_t space;         /* emu_space (access.h) */
-  const char *problem;   /* why it could not be decoded, or NULL */
+  uint8_t space;                   /* emu_space (access.h) */
+  const char *problem;             /* why it could not be decoded, or NULL */
 };
 
 typedef struct emu_target {
@@ -200,10 +203,11 @@ typedef struct emu_target {
   int generation;   /* 9, 12 */
   int wave;
   int lds_bytes;
-  bool fnuz;        /* fp8 dialect of the unscaled conversions and matrix instructions */
-  bool replicates_packed_scalar; /* gfx1250: packed f32 reads the low half of a scalar pair for both results */
-  bool global_scratch; /* gfx1250: scratch has global addresses, flat_scratch_base + lane << 52 */
-  bool signed_address_offset;    /* gfx1250: the 32-bit offset beside a scalar base is signed */
+  bool fnuz; /* fp8 dialect of the unscaled conversions and matrix instructions */
+  bool
+      replicates_packed_scalar; /* gfx1250: packed f32 reads the low half of a scalar pair for both results */
+  bool global_scratch;          /* gfx1250: scratch has global addresses, flat_scratch_base + lane << 52 */
+  bool signed_address_offset;   /* gfx1250: the 32-bit offset beside a scalar base is signed */
   int compute_units;
   int64_t memory_bytes, l2_bytes;
   const char *product;
@@ -214,17 +218,19 @@ typedef struct emu_group emu_group; /* a running workgroup: LDS, barrier state (
 struct emu_wave {
   uint32_t (*v)[EMU_LANES]; /* [row][lane]; rows as many as vector_rows */
   uint32_t vector_rows;
-  int lanes;                /* 32 or 64 */
+  int lanes; /* 32 or 64 */
   uint32_t s[EMU_S_COUNT];
-  uint32_t mode;            /* 1:0 round f32, 3:2 round f16/f64, 5:4 denormals f32, 7:6 f16/f64, 8 dx10 clamp, 9 ieee, 23 fp16_ovfl */
-  uint32_t row_offset[4];   /* added to the rows of src0, src1, src2, dst: s_set_vgpr_msb (gfx1250), s_set_gpr_idx (gfx9) */
+  uint32_t mode; /* 1:0 round f32, 3:2 round f16/f64, 5:4 denormals f32, 7:6 f16/f64, 8 dx10 clamp, 9 ieee, 23
+                    fp16_ovfl */
+  uint32_t row_offset[4]; /* added to the rows of src0, src1, src2, dst: s_set_vgpr_msb (gfx1250),
+                             s_set_gpr_idx (gfx9) */
   const emu_target *target;
   emu_group *group;
-  uint32_t next;            /* index of the next instruction */
+  uint32_t next; /* index of the next instruction */
   bool ended, faulted, yielded;
-  int index;                /* wave within its workgroup */
-  uint64_t executed;        /* instructions */
-  struct emu_state *state;  /* scratch memory, barrier and wait counters (execute.h) */
+  int index;               /* wave within its workgroup */
+  uint64_t executed;       /* instructions */
+  struct emu_state *state; /* scratch memory, barrier and wait counters (execute.h) */
 };
 
 /* Bits and floats. */
@@ -271,10 +277,11 @@ static inline uint32_t (*emu_registers(emu_wave *w, const emu_operand *o))[EMU_L
   return w->v + emu_row_of(w, o);
 }
 
-/* Source k (0, 1, 2): operand `source0 + k` with every modifier applied. Points into the register file when it can, else into
- * `block` (and `block2` for the high half: emu_source64). */
+/* Source k (0, 1, 2): operand `source0 + k` with every modifier applied. Points into the register file when
+ * it can, else into `block` (and `block2` for the high half: emu_source64). */
 emu_lanes emu_source(emu_wave *w, const emu_instruction *i, int k, emu_type type, emu_block *block);
-emu_lanes emu_source64(emu_wave *w, const emu_instruction *i, int k, emu_type type, emu_block *lo, emu_block *hi);
+emu_lanes emu_source64(emu_wave *w, const emu_instruction *i, int k, emu_type type, emu_block *lo,
+                       emu_block *hi);
 /* The destination's present value (v_fmac…), read as `type`, no modifiers. */
 emu_lanes emu_previous(emu_wave *w, const emu_instruction *i, emu_type type, emu_block *block);
 emu_lanes emu_previous64(emu_wave *w, const emu_instruction *i, emu_type type, emu_block *lo, emu_block *hi);
@@ -283,14 +290,17 @@ uint32_t emu_source_scalar(emu_wave *w, const emu_instruction *i, int k);
 /* Lane mask held in a scalar (vcc, s[0:1], s0 in wave32) of source k. */
 uint64_t emu_source_mask(emu_wave *w, const emu_instruction *i, int k);
 
-/* Operand 0 := result; 16-bit types take the value from bits 15:0. Clamp, omod (float types only), SDWA destination, op_sel[3], DPP
- * masks and EXEC are applied here. Integer clamp (saturation) is the handler's business: it sees i->clamp. */
+/* Operand 0 := result; 16-bit types take the value from bits 15:0. Clamp, omod (float types only), SDWA
+ * destination, op_sel[3], DPP masks and EXEC are applied here. Integer clamp (saturation) is the handler's
+ * business: it sees i->clamp. */
 void emu_result(emu_wave *w, const emu_instruction *i, emu_type type, const uint32_t *lo);
-void emu_result64(emu_wave *w, const emu_instruction *i, emu_type type, const uint32_t *lo, const uint32_t *hi);
+void emu_result64(emu_wave *w, const emu_instruction *i, emu_type type, const uint32_t *lo,
+                  const uint32_t *hi);
 /* Operand n (a lane mask in scalars) := mask & EXEC. */
 void emu_result_mask(emu_wave *w, const emu_instruction *i, int n, uint64_t mask);
 
-/* Scalars: any operand as 32 or 64 bits (a 32-bit literal is sign-extended for 64), and writes to scalar destinations. */
+/* Scalars: any operand as 32 or 64 bits (a 32-bit literal is sign-extended for 64), and writes to scalar
+ * destinations. */
 uint32_t emu_scalar32(emu_wave *w, const emu_operand *o);
 uint64_t emu_scalar64(emu_wave *w, const emu_operand *o);
 void emu_set_scalar32(emu_wave *w, const emu_operand *o, uint32_t value);
@@ -299,8 +309,8 @@ void emu_set_scalar64(emu_wave *w, const emu_operand *o, uint64_t value);
 /* A constant operand as `type` would read it (low word, high word). */
 uint64_t emu_constant(const emu_operand *o, emu_type type);
 
-/* Stops the launch with a diagnostic that quotes the instruction and its neighbours; `lane` -1 when no lane is to blame. The
- * handler returns normally afterwards. */
+/* Stops the launch with a diagnostic that quotes the instruction and its neighbours; `lane` -1 when no lane
+ * is to blame. The handler returns normally afterwards. */
 void emu_fault(emu_wave *w, const emu_instruction *i, int lane, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 4, 5)))
@@ -310,18 +320,20 @@ void emu_fault(emu_wave *w, const emu_instruction *i, int lane, const char *form
 /* The tables, each ended by a row whose name is NULL. Owners: this half … */
 extern const emu_row emu_scalar_rows[], emu_control_rows[], emu_lane_rows[], emu_tensor_rows[];
 /* … and the mathematics. vector_*.c each end with their own table. */
-extern const emu_row emu_vector_float_rows[];   /* vector_float.c: f32, transcendental */
-extern const emu_row emu_vector_double_rows[];  /* vector_double.c: f64 */
-extern const emu_row emu_vector_divide_rows[];  /* vector_divide.c: div_scale, div_fmas, div_fixup */
-extern const emu_row emu_vector_half_rows[];    /* vector_half.c: f16, bf16 */
-extern const emu_row emu_vector_bits_rows[];    /* vector_bits.c: moves, shifts, bit fields, perm, cndmask */
-extern const emu_row emu_vector_integer_rows[]; /* vector_integer.c: 32 and 16 bits, carries, sums of differences */
+extern const emu_row emu_vector_float_rows[];  /* vector_float.c: f32, transcendental */
+extern const emu_row emu_vector_double_rows[]; /* vector_double.c: f64 */
+extern const emu_row emu_vector_divide_rows[]; /* vector_divide.c: div_scale, div_fmas, div_fixup */
+extern const emu_row emu_vector_half_rows[];   /* vector_half.c: f16, bf16 */
+extern const emu_row emu_vector_bits_rows[];   /* vector_bits.c: moves, shifts, bit fields, perm, cndmask */
+extern const emu_row
+    emu_vector_integer_rows[]; /* vector_integer.c: 32 and 16 bits, carries, sums of differences */
 extern const emu_row emu_vector_packed_rows[];  /* vector_packed.c: v_pk_*, dot */
 extern const emu_row emu_vector_wide_rows[];    /* vector_wide.c: 64-bit integers */
 extern const emu_row emu_vector_scale_rows[];   /* vector_scale.c: conversions with a block scale */
 extern const emu_row emu_vector_convert_rows[]; /* vector_convert.c: v_cvt_* of 16 bits and more */
 extern const emu_row emu_vector_bytes_rows[];   /* vector_bytes.c: v_cvt_* of 8-bit floats */
 extern const emu_row emu_vector_compare_rows[]; /* vector_compare.c: v_cmp_*, v_cmpx_*, v_cmp_class */
-extern const emu_row emu_matrix_rows[];         /* matrix.c: v_mfma_*, v_smfmac_*, v_wmma_*, v_swmmac_* (v_accvgpr_* are moves) */
+extern const emu_row
+    emu_matrix_rows[]; /* matrix.c: v_mfma_*, v_smfmac_*, v_wmma_*, v_swmmac_* (v_accvgpr_* are moves) */
 
 #endif

@@ -28,9 +28,9 @@ typedef enum emu_range_kind {
 typedef struct emu_range {
   uint64_t start, size; /* bytes; the host address is the device address */
   emu_range_kind kind;
-  uint64_t serial; /* n-th allocation of the device */
-  atomic_uint_least64_t *written; /* [EMU_BLOCK_BYTES of the range], a bit per word: something was written to it;
-                                     NULL but for allocations */
+  uint64_t serial;                /* n-th allocation of the device */
+  atomic_uint_least64_t *written; /* [EMU_BLOCK_BYTES of the range], a bit per word: something was written to
+                                     it; NULL but for allocations */
 } emu_range;
 
 enum { EMU_BLOCK_BYTES = 256, EMU_WORD_BYTES = 4 };
@@ -120,7 +120,7 @@ typedef struct emu_launch {
   uint64_t budget;  /* instructions a wave may execute */
   bool watch;
   emu_count *count; /* NULL when not counting */
-  int waves; /* per workgroup */
+  int waves;        /* per workgroup */
   int lanes;
   atomic_uint_least64_t next_group;
   atomic_bool stop;
@@ -156,9 +156,9 @@ struct emu_group {
   int wave_count, live;
   emu_barrier barrier[EMU_NAMED_BARRIERS];
   emu_stop arrived, ended; /* the first wave at the workgroup's barrier; the last one that ended */
-  emu_shadow *shadow;    /* [lds_bytes] when watching, else NULL */
-  bool copies_in_flight; /* some wave has copied to LDS without registers */
-  bool named_barriers;   /* were used: their order is not modelled, LDS races are not reported */
+  emu_shadow *shadow;      /* [lds_bytes] when watching, else NULL */
+  bool copies_in_flight;   /* some wave has copied to LDS without registers */
+  bool named_barriers;     /* were used: their order is not modelled, LDS races are not reported */
 };
 
 typedef struct emu_deferred {
@@ -176,9 +176,9 @@ typedef struct emu_state {
   emu_range last; /* the range that the last access hit: programs mostly stay in one */
   uint32_t barrier_phase[EMU_NAMED_BARRIERS]; /* phase in which this wave signalled */
   bool at_barrier;                            /* s_barrier reached, not yet released */
-  emu_watch *watch; /* NULL when not watching */
-  emu_tally *tally; /* NULL when not counting */
-  uint64_t counted; /* instructions, when counting */
+  emu_watch *watch;                           /* NULL when not watching */
+  emu_tally *tally;                           /* NULL when not counting */
+  uint64_t counted;                           /* instructions, when counting */
   bool blocked;                               /* yielded because a barrier holds it */
 } emu_state;
 

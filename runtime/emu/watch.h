@@ -1,6 +1,7 @@
 /* What hardware would only show as a wrong answer now and then: registers used before the load into them was
  * waited for, LDS read before a copy into it has landed, races between waves in LDS, LDS and memory that
- * nothing wrote, and waves that part at a barrier. On by default; HEDDLE_EMU_WATCH=0 turns it off for speed. */
+ * nothing wrote, and waves that part at a barrier. On by default; HEDDLE_EMU_WATCH=0 turns it off for speed.
+ */
 #ifndef HEDDLE_EMU_WATCH_H
 #define HEDDLE_EMU_WATCH_H
 
