@@ -201,6 +201,11 @@ hd_status bench_run(session *s, const contract *c, const char *name, const varia
                     diags *errors) {
   contract used;
   benchmark b = {.session = s, .options = options};
+  if (c->select.form != SELECT_TABLE || c->select.per != PER_SEQUENCE || c->query.rows != 1) {
+    diags_errorf(errors, "bench.select", "select",
+                 "bench deals pages to a table of one row a sequence, and times one query row");
+    return HD_DECLINED;
+  }
   hd_status status = bench_contract(c, shape->heads_per_kv, options->page, &used, errors);
   if (status != HD_OK) return status;
   bool changed = used.query.heads_per_kv != c->query.heads_per_kv || used.kv.page != c->kv.page;

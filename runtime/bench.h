@@ -30,7 +30,7 @@ extern const int bench_preset_count;
 const bench_preset *bench_preset_find(const char *name); /* NULL when unknown */
 
 /* `c` with another group size or page (0: its own). HD_INVALID with a diagnostic when a layout can't have
- * pages of that size, HD_DECLINED when the contract selects tokens in a way that bench has no inputs for. */
+ * pages of that size. */
 hd_status bench_contract(const contract *c, int heads_per_kv, int page, contract *out_contract,
                          diags *errors);
 

@@ -78,11 +78,6 @@ static bool resize_page(layout *l, int page) {
 
 hd_status bench_contract(const contract *c, int heads_per_kv, int page, contract *out_contract,
                          diags *errors) {
-  if (c->select.form != SELECT_TABLE || c->select.per != PER_SEQUENCE || c->query.rows != 1) {
-    diags_errorf(errors, "bench.select", "select",
-                 "bench deals pages to a table of one row a sequence, and times one query row");
-    return HD_DECLINED;
-  }
   contract changed = *c;
   if (heads_per_kv) changed.query.heads_per_kv = heads_per_kv;
   if (page && page != c->kv.page) {
