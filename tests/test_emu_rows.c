@@ -4,74 +4,18 @@
  * program counter and the wave's state; whatever it does not name must stay as it was. */
 #include "../runtime/emu/access.h"
 #include "emu_bench.h"
+#include "emu_row_file.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
 
 enum {
-  MAX_ROWS = 8192,
   MAX_COMPLAINTS = 12,
   MEMORY_BYTES = 4096, /* global */
   LDS_BYTES = 8192,
   SCRATCH_BYTES = 256, /* a lane */
 };
-
-typedef struct instruction_row {
-  char *name, *codes, *inputs, *results; /* into `file` */
-} instruction_row;
-
-static char *file;
-static instruction_row rows[MAX_ROWS];
-static size_t row_count;
-
-static char *read_file(const char *path) {
-  FILE *f = fopen(path, "rb");
-  if (!f) return NULL;
-  fseek(f, 0, SEEK_END);
-  long size = ftell(f);
-  rewind(f);
-  char *contents = malloc((size_t)size + 1);
-  size_t got = contents ? fread(contents, 1, (size_t)size, f) : 0;
-  fclose(f);
-  if (contents) contents[got] = 0;
-  return contents;
-}
-
-static char *trimmed(char *s) {
-  while (*s == ' ')
-    ++s;
-  size_t length = strlen(s);
-  while (length && s[length - 1] == ' ')
-    s[--length] = 0;
-  return s;
-}
-
-static void load_rows(void) {
-  char path[1024];
-  const char *source = getenv("HEDDLE_SOURCE");
-  snprintf(path, sizeof path, "%s/tests/emu/rows.txt", source ? source : ".");
-  file = read_file(path);
-  cr_assert_not_null(file, "cannot read %s", path);
-  char *next_line = file;
-  while (*next_line) {
-    char *line = next_line;
-    char *end = strchr(line, '\n');
-    if (end) *end = 0;
-    next_line = end ? end + 1 : line + strlen(line);
-    if (*line == '#' || !*line) continue;
-    char *part[4] = {line, NULL, NULL, NULL};
-    for (int n = 1; n < 4; ++n) {
-      char *bar = strchr(part[n - 1], '|');
-      cr_assert_not_null(bar, "row without four parts: %s", line);
-      *bar = 0;
-      part[n] = bar + 1;
-    }
-    cr_assert_lt(row_count, (size_t)MAX_ROWS);
-    rows[row_count++] =
-        (instruction_row){trimmed(part[0]), trimmed(part[1]), trimmed(part[2]), trimmed(part[3])};
-  }
-}
 
 static char complaints[8192];
 static size_t complaint_count;
@@ -476,7 +420,7 @@ static size_t run_target(const char *target_name) {
 }
 
 static void expect_target(const char *name, size_t at_least) {
-  load_rows();
+  load_rows("rows.txt");
   size_t run = run_target(name);
   cr_expect_eq(complaint_count, 0u, "%zu wrong:%s", complaint_count, complaints);
   cr_expect_geq(run, at_least, "only %zu rows ran", run);
@@ -510,7 +454,7 @@ static bool has_row(const char *prefix, const char *name, bool absent) {
 
 Test(emu_rows, an_instruction_without_a_row_fails) {
   static const emu_row *const tables[] = {emu_scalar_rows, emu_control_rows, emu_lane_rows, emu_tensor_rows};
-  load_rows();
+  load_rows("rows.txt");
   size_t tested = 0;
   for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t)
     for (const emu_row *row = tables[t]; row->name; ++row) {
@@ -524,7 +468,7 @@ Test(emu_rows, an_instruction_without_a_row_fails) {
 /* Memory instructions are an address space times what moves: each product has a row. */
 Test(emu_rows, an_access_without_a_row_in_every_space_fails) {
   static const char *const spaces[] = {"global_", "flat_", "buffer_", "scratch_"};
-  load_rows();
+  load_rows("rows.txt");
   size_t count, lds_count;
   const emu_access *accesses = emu_accesses(false, &count), *lds = emu_accesses(true, &lds_count);
   for (size_t n = 0; n < lds_count; ++n)

@@ -2,67 +2,13 @@
  * from its real encoding for every target that has it; and the rule that an instruction without such a row
  * fails the suite. */
 #include "emu_bench.h"
+#include "emu_row_file.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
 
-enum { MAX_ROWS = 4096, MAX_COMPLAINTS = 12, ROW_LANES = 16 };
-
-typedef struct vector_row {
-  char *name, *codes, *inputs, *results; /* into `file` */
-} vector_row;
-
-static char *file;
-static vector_row rows[MAX_ROWS];
-static size_t row_count;
-
-static char *read_file(const char *path) {
-  FILE *f = fopen(path, "rb");
-  if (!f) return NULL;
-  fseek(f, 0, SEEK_END);
-  long size = ftell(f);
-  rewind(f);
-  char *contents = malloc((size_t)size + 1);
-  size_t got = contents ? fread(contents, 1, (size_t)size, f) : 0;
-  fclose(f);
-  if (contents) contents[got] = 0;
-  return contents;
-}
-
-static char *trimmed(char *s) {
-  while (*s == ' ')
-    ++s;
-  size_t length = strlen(s);
-  while (length && s[length - 1] == ' ')
-    s[--length] = 0;
-  return s;
-}
-
-static void load_rows(void) {
-  char path[1024];
-  const char *source = getenv("HEDDLE_SOURCE");
-  snprintf(path, sizeof path, "%s/tests/emu/vectors.txt", source ? source : ".");
-  file = read_file(path);
-  cr_assert_not_null(file, "cannot read %s", path);
-  char *next_line = file;
-  while (*next_line) {
-    char *line = next_line;
-    char *end = strchr(line, '\n');
-    if (end) *end = 0;
-    next_line = end ? end + 1 : line + strlen(line);
-    if (*line == '#' || !*line) continue;
-    char *part[4] = {line, NULL, NULL, NULL};
-    for (int n = 1; n < 4; ++n) {
-      char *bar = strchr(part[n - 1], '|');
-      cr_assert_not_null(bar, "row without four parts: %s", line);
-      *bar = 0;
-      part[n] = bar + 1;
-    }
-    cr_assert_lt(row_count, (size_t)MAX_ROWS);
-    rows[row_count++] = (vector_row){trimmed(part[0]), trimmed(part[1]), trimmed(part[2]), trimmed(part[3])};
-  }
-}
+enum { MAX_COMPLAINTS = 12, ROW_LANES = 16 };
 
 /* ---- one row ---- */
 
@@ -257,7 +203,7 @@ static size_t run_target(const char *target_name) {
 }
 
 static void expect_target(const char *name, size_t at_least) {
-  load_rows();
+  load_rows("vectors.txt");
   size_t run = run_target(name);
   cr_expect_eq(complaint_count, 0u, "%zu wrong:%s", complaint_count, complaints);
   cr_expect_geq(run, at_least, "only %zu rows ran", run);
@@ -320,7 +266,7 @@ Test(emu_vector, an_instruction_without_a_row_fails) {
       emu_vector_float_rows,   emu_vector_half_rows,    emu_vector_integer_rows, emu_vector_packed_rows,
       emu_vector_convert_rows, emu_vector_compare_rows, emu_vector_wide_rows,    emu_vector_scale_rows,
       emu_vector_double_rows,  emu_vector_divide_rows,  emu_vector_bits_rows,    emu_vector_bytes_rows};
-  load_rows();
+  load_rows("vectors.txt");
   size_t tested = 0;
   for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t)
     for (const emu_row *row = tables[t]; row->name; ++row) {
