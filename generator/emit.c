@@ -139,10 +139,7 @@ void write_float(text *out, const char *name, double value) {
 }
 
 void write_offset_function(text *out, const char *name, const layout *l, int element_bytes) {
-  bool outside_head = false;
-  for (int i = 0; i < l->count; i++)
-    outside_head |= layout_factor_stride(l, i).times_heads;
-  bool wide = outside_head || layout_inner_elements(l) * element_bytes >= INT32_MAX;
+  bool wide = layout_outside_head(l) || layout_inner_elements(l) * element_bytes >= INT32_MAX;
   text written;
   text_init(&written);
   layout_write(l, &written);

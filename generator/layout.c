@@ -191,6 +191,12 @@ layout_stride layout_factor_stride(const layout *l, int index) {
   return s;
 }
 
+bool layout_outside_head(const layout *l) {
+  for (int i = 0; i < l->count; i++)
+    if (layout_factor_stride(l, i).times_heads) return true;
+  return false;
+}
+
 int64_t layout_inner_elements(const layout *l) {
   int64_t elements = 1;
   for (int i = 0; i < l->count; i++)

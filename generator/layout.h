@@ -52,6 +52,8 @@ bool layout_equal(const layout *a, const layout *b);
 
 /* Stride of factor `index` inside the layout (see layout_stride); b and h give {0, false}. */
 layout_stride layout_factor_stride(const layout *l, int index);
+/* Whether an s or d factor lies outside h, so that offsets inside a page depend on the number of kv heads. */
+bool layout_outside_head(const layout *l);
 /* Elements one (page, head) occupies when only s and d factors count. */
 int64_t layout_inner_elements(const layout *l);
 /* Packed strides of b and h in elements for `heads` kv heads (and `pages` pages, needed when b is not

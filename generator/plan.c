@@ -60,8 +60,8 @@ static void check_decode(const contract *c, diags *errors) {
                   "bf16, fp16, fp32");
 }
 
-static int gcd(int a, int b) {
-  return b ? gcd(b, a % b) : a;
+int plan_gcd(int a, int b) {
+  return b ? plan_gcd(b, a % b) : a;
 }
 
 /* Largest power of two that divides n. */
@@ -162,7 +162,7 @@ static void plan_tokens(const contract *c, decode_plan *p, int list) {
   p->list = list;
   p->tile = list * op->groups;
   p->score_tiles = list / op->row_run;
-  p->own_run = gcd(c->kv.page, list);
+  p->own_run = plan_gcd(c->kv.page, list);
   p->k_exact = p->own_run < op->row_run;
   plan_values(c, p);
 }

@@ -81,4 +81,7 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
 hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan,
                      diags *errors);
 
+/* Greatest common divisor: of a page and a tile, the tokens that always share both. */
+int plan_gcd(int a, int b);
+
 #endif

@@ -7,12 +7,6 @@ static int64_t inner(const layout *l, int64_t slot, int64_t channel) {
   return layout_offset(l, 0, 0, 1, 0, 0, slot, channel);
 }
 
-static bool outside_head(const layout *l) {
-  for (int i = 0; i < l->count; i++)
-    if (layout_factor_stride(l, i).times_heads) return true;
-  return false;
-}
-
 /* K as 8 x 16-byte blocks: 16 channels of a token lie together, the next token's follow, chunks have one
  * stride. */
 static bool k_in_blocks(const contract *c, int64_t *out_chunk_stride) {
@@ -23,7 +17,7 @@ static bool k_in_blocks(const contract *c, int64_t *out_chunk_stride) {
   for (int d = 0; d < c->head_dim.qk; d++)
     if (inner(l, 0, d) != d / CHUNK * stride + d % CHUNK) return false;
   *out_chunk_stride = stride;
-  return !outside_head(l);
+  return !layout_outside_head(l);
 }
 
 /* V transposed in blocks: 16 tokens of a channel lie together, the next channel's follow, then the next
@@ -34,7 +28,7 @@ static bool v_in_blocks(const contract *c) {
     if (inner(l, s, 0) != (int64_t)(s / CHUNK) * CHUNK * c->head_dim.v + s % CHUNK) return false;
   for (int d = 0; d < c->head_dim.v; d++)
     if (inner(l, 0, d) != (int64_t)d * CHUNK) return false;
-  return !outside_head(l);
+  return !layout_outside_head(l);
 }
 
 const char *ring_obstacle(const contract *c, const target *t) {
@@ -65,10 +59,6 @@ const char *ring_obstacle(const contract *c, const target *t) {
   return NULL;
 }
 
-static int gcd(int a, int b) {
-  return b ? gcd(b, a % b) : a;
-}
-
 /* Bytes of dynamic shared memory: as templates/decode_ring.hip lays them out. */
 static int shared_bytes(const contract *c, const ring_plan *p) {
   int stage =
@@ -83,7 +73,7 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
   ring_plan p = {.target = t, .tile = TILE};
   int64_t chunk_stride;
   (void)k_in_blocks(c, &chunk_stride);
-  p.piece = gcd(c->kv.page, TILE);
+  p.piece = plan_gcd(c->kv.page, TILE);
   /* A page copied whole keeps its own chunk stride; its 8-token groups must have one stride over 64 rows. */
   bool whole = c->kv.page == p.piece && chunk_stride == (int64_t)c->kv.page * CHUNK &&
                (p.piece >= 64 || p.piece == 16);

@@ -346,7 +346,7 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
     highest -= P_SHIFT;
     const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
     if (head >= HEADS) continue;
-    float *const partial = (float *)workspace + ((item * splits + split) * HEADS + head) * (HEAD_DIM_V + 4);
+    float *const partial = (float *)workspace + ((item * splits + split) * HEADS + head) * PARTIAL_WORDS;
     UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
       UNROLL for (int half = 0; half < 2; half++) {
         float x = output[m][half][j] * weight[0];
