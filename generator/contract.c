@@ -49,6 +49,15 @@ bool contract_writer_scales(granularity g) {
   return g == SCALE_TOKEN || g == SCALE_TOKEN_HEAD || g == SCALE_GROUP;
 }
 
+int contract_coded_k(const contract *c) {
+  return c->head_dim.qk - c->kv.tail.channels;
+}
+
+int contract_coded_v(const contract *c) {
+  int coded = contract_coded_k(c);
+  return c->kv.v_in_k && coded < c->head_dim.v ? coded : c->head_dim.v;
+}
+
 /* The shortest decimal that reads back as the same fp32 value: 0.1, not 0.10000000149011612. printf and
  * strtod share the locale, so the search works in any. */
 static void add_fp32(text *out, double value) {
@@ -127,7 +136,26 @@ static void write_k(const contract *c, text *out) {
 }
 
 static void write_v(const contract *c, text *out) {
-  add_layout(out, &c->kv.v);
+  if (c->kv.v_in_k)
+    text_add(out, "k");
+  else
+    add_layout(out, &c->kv.v);
+}
+
+static void write_tail_channels(const contract *c, text *out) {
+  text_addf(out, "%d", c->kv.tail.channels);
+}
+
+static void write_tail_dtype(const contract *c, text *out) {
+  text_add(out, dtype_name(c->kv.tail.dtype));
+}
+
+static void write_tail_at(const contract *c, text *out) {
+  text_addf(out, "%lld", (long long)c->kv.tail.at);
+}
+
+static void write_tail_layout(const contract *c, text *out) {
+  add_layout(out, &c->kv.tail.layout);
 }
 
 static void write_strides(const contract *c, text *out) {
@@ -146,12 +174,18 @@ static void write_scale_dtype(const contract *c, text *out) {
   text_add(out, dtype_name(c->scale.dtype));
 }
 
+static void add_scale_place(const contract *c, char side, int64_t at, const layout *l, text *out) {
+  if (c->scale.inside) text_addf(out, "{inside: %c, at: %lld, layout: ", side, (long long)at);
+  add_layout(out, l);
+  if (c->scale.inside) text_add(out, "}");
+}
+
 static void write_scale_k(const contract *c, text *out) {
-  add_layout(out, &c->scale.k);
+  add_scale_place(c, 'k', c->scale.k_at, &c->scale.k, out);
 }
 
 static void write_scale_v(const contract *c, text *out) {
-  add_layout(out, &c->scale.v);
+  add_scale_place(c, 'v', c->scale.v_at, &c->scale.v, out);
 }
 
 static void write_amax_floor(const contract *c, text *out) {
@@ -242,6 +276,14 @@ static bool has_scale_layout(const contract *c) {
   return contract_scale_axes(c->scale.granularity) != 0;
 }
 
+static bool has_v_scale_layout(const contract *c) {
+  return has_scale_layout(c) && !c->kv.v_in_k;
+}
+
+static bool has_tail(const contract *c) {
+  return c->kv.tail.channels > 0;
+}
+
 static bool has_groups(const contract *c) {
   return c->scale.granularity == SCALE_GROUP;
 }
@@ -262,12 +304,16 @@ static const contract_field fields[] = {
     {"kv.page", write_page, NULL},
     {"kv.k", write_k, NULL},
     {"kv.v", write_v, NULL},
+    {"kv.tail.channels", write_tail_channels, has_tail},
+    {"kv.tail.dtype", write_tail_dtype, has_tail},
+    {"kv.tail.at", write_tail_at, has_tail},
+    {"kv.tail.layout", write_tail_layout, has_tail},
     {"kv.strides", write_strides, NULL},
     {"scale.granularity", write_granularity, NULL},
     {"scale.group", write_group, has_groups},
     {"scale.dtype", write_scale_dtype, has_scales},
     {"scale.k", write_scale_k, has_scale_layout},
-    {"scale.v", write_scale_v, has_scale_layout},
+    {"scale.v", write_scale_v, has_v_scale_layout},
     {"scale.writer.amax_floor", write_amax_floor, has_writer_rule},
     {"scale.writer.zero_row", write_zero_row, has_writer_rule},
     {"scale.writer.qmax", write_qmax, has_writer_rule},

@@ -65,7 +65,7 @@ typedef struct contract {
   unsigned kernels; /* KERNEL_WRITE | KERNEL_DECODE */
   struct {
     dtype dtype;
-    int heads_per_kv; /* GQA group g, 1..64 */
+    int heads_per_kv; /* GQA group g, 1..128 */
     int rows;         /* most query rows per sequence, 1..8 */
   } query;
   struct {
@@ -73,15 +73,26 @@ typedef struct contract {
   } head_dim;
   struct {
     dtype k_dtype, v_dtype;
-    int page; /* tokens per page */
-    layout k, v;
+    int page;    /* tokens per page */
+    layout k, v; /* of the channels that are stored as codes: contract_coded. Without h: one kv head */
     bool packed; /* strides of b and h fixed to the dense ones */
+    bool v_in_k; /* V is the first head_dim.v channels of K. v, v_dtype, scale.v, scale.group_v and scale.v_at
+                    are then K's, and there is no V cache */
+    struct {     /* the last channels of K, stored as values of another format in the same page */
+      int channels; /* 0: there is no tail */
+      dtype dtype;
+      int64_t at; /* bytes from the start of the page */
+      layout layout;
+    } tail;
   } kv;
   struct {
     granularity granularity;
     int group_k, group_v; /* channels per scale, SCALE_GROUP only */
     dtype dtype;
     layout k, v; /* over b, h, s as the granularity has them; count 0 for none and tensor */
+    bool inside; /* the scales lie in the pages of the cache they belong to, whose page and head strides, in
+                    bytes, are theirs */
+    int64_t k_at, v_at; /* bytes from the start of the page, when inside */
     struct {
       double amax_floor;
       zero_row zero_row;
@@ -133,5 +144,8 @@ unsigned contract_scale_axes(granularity g);
  * given the scale, or there is none, and the writer's rule does not apply. */
 bool contract_writer_scales(granularity g);
 const char *granularity_name(granularity g);
+/* Channels of K and of V that are stored as codes at kv.k and kv.v: all but those of the tail. */
+int contract_coded_k(const contract *c);
+int contract_coded_v(const contract *c);
 
 #endif

@@ -29,28 +29,59 @@ static const char *skip_space(const char *at) {
   return at;
 }
 
-/* One factor: an axis letter, then any number of "/n" and "%n", read left to right. */
+enum { MOST_NUMBER = 1 << 20 };
+
+/* A number at `*at`, which it moves past: 1 to MOST_NUMBER. */
+static bool parse_number(const char *factor, int item, const char **at, int64_t *out_number,
+                         layout_error *error) {
+  int64_t n = 0;
+  if (!isdigit((unsigned char)**at)) return fail(error, item, "factor '%.24s': a number is missing", factor);
+  for (; isdigit((unsigned char)**at); ++*at) {
+    n = n * 10 + (**at - '0');
+    if (n > MOST_NUMBER)
+      return fail(error, item, "factor '%.24s': the number is larger than %d", factor, (int)MOST_NUMBER);
+  }
+  *out_number = n;
+  return true;
+}
+
+/* A dimension of N of which the array is the first element. */
+static bool parse_bare(const char *factor, int item, layout_factor *out, layout_error *error) {
+  const char *at = skip_space(factor);
+  int64_t n;
+  if (!parse_number(factor, item, &at, &n, error)) return false;
+  if (*skip_space(at) || n == 0)
+    return fail(error, item, "factor '%.24s' is no axis factor and no size of 1 or more", factor);
+  *out = (layout_factor){AXIS_D, 1, 1, (int)n - 1};
+  return true;
+}
+
+/* One factor: an axis letter, then any number of "/n" and "%n", read left to right, then at most one "+n". */
 static bool parse_factor(const char *factor, int item, const int64_t size[AXIS_COUNT], layout_factor *out,
                          layout_error *error) {
   const char *at = skip_space(factor);
+  if (isdigit((unsigned char)*at)) return parse_bare(factor, item, out, error);
   const char *letter = *at ? memchr(axis_letter, *at, AXIS_COUNT) : NULL;
   if (!letter) return fail(error, item, "factor '%.24s' does not start with an axis: b, h, s or d", factor);
   axis a = (axis)(letter - axis_letter);
   layout_factor f = {.axis = a, .divisor = 1, .extent = size[a]};
   at = skip_space(at + 1);
   if (*at && !has_size(a))
-    return fail(error, item, "factor '%.24s' splits %c: only s and d can be split", factor, *letter);
+    return fail(error, item, "factor '%.24s' %s %c: only s and d can be %s", factor,
+                *at == '+' ? "pads" : "splits", *letter, *at == '+' ? "padded" : "split");
   while (*at) {
     char operation = *at;
-    if (operation != '/' && operation != '%')
-      return fail(error, item, "factor '%.24s': expected '/' or '%%' after the axis, found '%c'", factor,
+    if (operation != '/' && operation != '%' && operation != '+')
+      return fail(error, item, "factor '%.24s': expected '/', '%%' or '+' after the axis, found '%c'", factor,
                   operation);
     at = skip_space(at + 1);
-    int64_t n = 0;
-    if (!isdigit((unsigned char)*at)) return fail(error, item, "factor '%.24s': a number is missing", factor);
-    for (; isdigit((unsigned char)*at); at++) {
-      n = n * 10 + (*at - '0');
-      if (n > 1 << 20) return fail(error, item, "factor '%.24s': the number is larger than 1048576", factor);
+    int64_t n;
+    if (!parse_number(factor, item, &at, &n, error)) return false;
+    if (operation == '+') {
+      f.pad = (int)n;
+      at = skip_space(at);
+      if (*at) return fail(error, item, "factor '%.24s': nothing can follow the padding", factor);
+      break;
     }
     if (n == 0) return fail(error, item, "factor '%.24s' divides by 0", factor);
     if (f.extent % n != 0)
@@ -95,6 +126,21 @@ static bool check_axis(const layout *l, axis a, bool required, layout_error *err
               (long long)l->size[a]);
 }
 
+/* A bare number is innermost. Outside h only the outermost digit may be padded: the strides of those outside
+ * it would be a number of heads and some elements. */
+static bool check_padding(const layout *l, layout_error *error) {
+  bool outer = false;
+  for (int i = 0; i < l->count; i++) {
+    const layout_factor *f = &l->factors[i];
+    if (!has_size(f->axis)) continue;
+    if (f->pad && outer && layout_factor_stride(l, i).times_heads)
+      return fail(error, i, "%c is padded between another digit and h: no stride can say that",
+                  axis_letter[f->axis]);
+    outer = true;
+  }
+  return true;
+}
+
 bool layout_parse(const char *const *items, int count, unsigned axes, int64_t page, int64_t head_dim,
                   layout *out_layout, layout_error *out_error) {
   layout l = {0};
@@ -106,7 +152,10 @@ bool layout_parse(const char *const *items, int count, unsigned axes, int64_t pa
     layout_factor f;
     const int64_t sizes[AXIS_COUNT] = {0, 0, page, head_dim};
     if (!parse_factor(items[i], i, sizes, &f, out_error)) return false;
-    if (!(axes & 1u << f.axis))
+    bool bare = isdigit((unsigned char)*skip_space(items[i]));
+    if (bare && i + 1 < count)
+      return fail(out_error, i, "the size '%.24s' is not innermost", skip_space(items[i]));
+    if (!bare && !(axes & 1u << f.axis))
       return fail(out_error, i, "axis %c does not belong in this layout", axis_letter[f.axis]);
     l.factors[l.count++] = f;
   }
@@ -119,17 +168,32 @@ bool layout_parse(const char *const *items, int count, unsigned axes, int64_t pa
   }
   for (int a = 0; a < AXIS_COUNT; a++)
     if (!check_axis(&l, (axis)a, axes & 1u << a, out_error)) return false;
+  if (!check_padding(&l, out_error)) return false;
   *out_layout = l;
   return true;
 }
 
+/* From inside outwards: what a digit of one value is padded with lies behind what is inside it. */
+static void drop_single_digits(layout *l) {
+  for (int i = l->count - 1; i >= 0; i--) {
+    layout_factor *f = &l->factors[i], *inner = i + 1 < l->count ? f + 1 : NULL;
+    if (!has_size(f->axis) || f->extent != 1) continue;
+    if (f->pad && !inner) *f = (layout_factor){AXIS_D, 1, 1, f->pad};
+    if (f->pad && (!inner || !has_size(inner->axis))) continue;
+    if (f->pad) inner->pad += f->pad;
+    memmove(f, f + 1, sizeof *f * (size_t)(l->count - i - 1));
+    l->count--;
+  }
+}
+
 void layout_canonicalize(layout *l) {
+  drop_single_digits(l);
   int kept = 0;
   for (int i = 0; i < l->count; i++) {
     layout_factor f = l->factors[i];
-    if (has_size(f.axis) && f.extent == 1) continue;
     layout_factor *outer = kept ? &l->factors[kept - 1] : NULL;
-    if (outer && outer->axis == f.axis && has_size(f.axis) && outer->divisor == f.divisor * f.extent) {
+    if (outer && outer->axis == f.axis && has_size(f.axis) && outer->divisor == f.divisor * f.extent &&
+        f.extent > 1 && f.pad == 0) {
       outer->divisor = f.divisor;
       outer->extent *= f.extent;
     } else {
@@ -149,6 +213,12 @@ static void write_digit(const layout_factor *f, int64_t size, const char *name, 
     text_addf(out, "%s/%lld", name, (long long)f->divisor);
   else
     text_addf(out, "%s%%%lld/%lld", name, (long long)(f->divisor * f->extent), (long long)f->divisor);
+  if (f->pad) text_addf(out, "+%d", f->pad);
+}
+
+static bool is_number(const layout *l, int index) {
+  const layout_factor *f = &l->factors[index];
+  return index == l->count - 1 && f->axis == AXIS_D && f->divisor == 1 && f->extent == 1 && f->pad > 0;
 }
 
 void layout_write(const layout *l, text *out) {
@@ -157,7 +227,9 @@ void layout_write(const layout *l, text *out) {
     const layout_factor *f = &l->factors[i];
     const char name[2] = {axis_letter[f->axis], 0};
     if (i) text_add(out, ", ");
-    if (has_size(f->axis))
+    if (is_number(l, i))
+      text_addf(out, "%d", f->pad + 1);
+    else if (has_size(f->axis))
       write_digit(f, l->size[f->axis], name, out);
     else
       text_add(out, name);
@@ -172,7 +244,7 @@ bool layout_equal(const layout *a, const layout *b) {
   if (x.count != y.count) return false;
   for (int i = 0; i < x.count; i++)
     if (x.factors[i].axis != y.factors[i].axis || x.factors[i].divisor != y.factors[i].divisor ||
-        x.factors[i].extent != y.factors[i].extent)
+        x.factors[i].extent != y.factors[i].extent || x.factors[i].pad != y.factors[i].pad)
       return false;
   return true;
 }
@@ -180,13 +252,12 @@ bool layout_equal(const layout *a, const layout *b) {
 layout_stride layout_factor_stride(const layout *l, int index) {
   layout_stride s = {1, false};
   if (!has_size(l->factors[index].axis)) return (layout_stride){0, false};
-  for (int i = index + 1; i < l->count; i++) {
+  for (int i = l->count - 1; i > index; i--) {
     const layout_factor *f = &l->factors[i];
-    if (f->axis == AXIS_H) {
-      s.times_heads = true;
-      break; /* what lies inside h is in the head stride */
-    }
-    s.elements *= f->extent;
+    if (f->axis == AXIS_H)
+      s = (layout_stride){1, true}; /* what lies inside h is in the head stride */
+    else
+      s.elements = s.elements * f->extent + f->pad;
   }
   return s;
 }
@@ -197,22 +268,41 @@ bool layout_outside_head(const layout *l) {
   return false;
 }
 
-int64_t layout_inner_elements(const layout *l) {
+/* Elements of the array inside factor `outer`; -1: of all of it. */
+static int64_t elements_inside(const layout *l, int outer, int64_t pages, int64_t heads) {
   int64_t elements = 1;
-  for (int i = 0; i < l->count; i++)
-    if (has_size(l->factors[i].axis)) elements *= l->factors[i].extent;
+  for (int i = l->count - 1; i > outer; i--) {
+    const layout_factor *f = &l->factors[i];
+    elements *= f->axis == AXIS_B ? pages : f->axis == AXIS_H ? heads : f->extent;
+    elements += f->pad;
+  }
   return elements;
 }
 
+int64_t layout_inner_elements(const layout *l) {
+  return elements_inside(l, -1, 1, 1);
+}
+
+int64_t layout_elements(const layout *l, int64_t pages, int64_t heads) {
+  return elements_inside(l, -1, pages, heads);
+}
+
+bool layout_has_axis(const layout *l, axis a) {
+  for (int i = 0; i < l->count; i++)
+    if (l->factors[i].axis == a) return true;
+  return false;
+}
+
+bool layout_is_padded(const layout *l) {
+  for (int i = 0; i < l->count; i++)
+    if (l->factors[i].pad) return true;
+  return false;
+}
+
 static int64_t packed_stride(const layout *l, axis a, int64_t pages, int64_t heads) {
-  int64_t stride = 1;
-  bool inside = false;
-  for (int i = 0; i < l->count; i++) {
-    const layout_factor *f = &l->factors[i];
-    if (inside) stride *= f->axis == AXIS_B ? pages : f->axis == AXIS_H ? heads : f->extent;
-    inside |= f->axis == a;
-  }
-  return inside ? stride : 0;
+  for (int i = 0; i < l->count; i++)
+    if (l->factors[i].axis == a) return elements_inside(l, i, pages, heads);
+  return 0;
 }
 
 void layout_packed_strides(const layout *l, int64_t pages, int64_t heads, int64_t *out_stride_b,
@@ -239,23 +329,52 @@ int64_t layout_offset(const layout *l, int64_t stride_b, int64_t stride_h, int64
   return offset;
 }
 
+/* Steps that the padding of a factor is, or -1 when it is no whole number of them. */
+static int64_t padded_steps(const layout *l, int index, int64_t heads) {
+  const layout_factor *f = &l->factors[index];
+  if (f->pad == 0) return 0;
+  int64_t step = elements_inside(l, index, 1, heads);
+  return step > 0 && f->pad % step == 0 ? f->pad / step : -1;
+}
+
 int layout_shape(const layout *l, int64_t pages, int64_t heads, int64_t out_shape[LAYOUT_MAX_FACTORS]) {
+  int leading = 0;
+  bool whole = true;
   for (int i = 0; i < l->count; i++) {
     const layout_factor *f = &l->factors[i];
-    out_shape[i] = f->axis == AXIS_B ? pages : f->axis == AXIS_H ? heads : f->extent;
+    int64_t more = padded_steps(l, i, heads);
+    out_shape[i] = f->axis == AXIS_B ? pages : f->axis == AXIS_H ? heads : f->extent + more;
+    if (!has_size(f->axis) && leading == i) leading++;
+    /* A step of heads is not a step for every number of them. */
+    whole &= more == 0 || (more > 0 && !layout_factor_stride(l, i).times_heads);
   }
-  return l->count;
+  if (whole) return l->count;
+  out_shape[leading] = elements_inside(l, leading - 1, pages, heads);
+  return leading + 1;
 }
 
 int64_t layout_run(const layout *l, axis a) {
   int64_t run = 1;
   for (int i = l->count - 1; i >= 0; i--) {
     const layout_factor *f = &l->factors[i];
-    if (has_size(f->axis) && f->extent == 1) continue; /* a digit of one value moves nothing */
+    if (has_size(f->axis) && f->extent == 1 && f->pad == 0) continue; /* a digit of one value moves nothing */
     if (f->axis != a || f->divisor != run || !has_size(a)) break;
     run *= f->extent;
+    if (f->pad) break;
   }
   return run;
+}
+
+/* Strides are sums of the run and of paddings, each some number of times. */
+int64_t layout_aligned_run(const layout *l, axis a) {
+  int64_t aligned = layout_run(l, a);
+  for (int i = 0; i < l->count; i++)
+    for (int64_t b = l->factors[i].pad; b;) {
+      int64_t rest = aligned % b;
+      aligned = b;
+      b = rest;
+    }
+  return aligned;
 }
 
 void layout_write_offset(const layout *l, const char *slot, const char *channel, const char *heads_stride,
@@ -263,7 +382,7 @@ void layout_write_offset(const layout *l, const char *slot, const char *channel,
   bool first = true;
   for (int i = 0; i < l->count; i++) {
     const layout_factor *f = &l->factors[i];
-    if (!has_size(f->axis)) continue;
+    if (!has_size(f->axis) || f->extent == 1) continue;
     layout_stride s = layout_factor_stride(l, i);
     const char *variable = f->axis == AXIS_S ? slot : channel;
     int64_t size = l->size[f->axis];

@@ -42,6 +42,12 @@ static void check_cache(const contract *c, const target *t, unsigned kernel, con
       !(group && c->scale.dtype == DTYPE_E8M0))
     diags_decline(errors, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
                   group ? "fp32, fp16, e8m0" : "fp32, fp16");
+  if (c->scale.inside)
+    diags_decline(errors, "decline.scale-inside", "scale.k", "inside the cache's pages",
+                  "an array of their own");
+  if (c->kv.v_in_k) diags_decline(errors, "decline.shared-values", "kv.v", "k", "a cache of its own");
+  if (c->kv.tail.channels)
+    diags_decline(errors, "decline.tail", "kv.tail", "a tail of another format", "none");
 }
 
 static void check_decode(const contract *c, diags *errors) {
@@ -136,9 +142,9 @@ static int round_up(int n, int step) {
 static void plan_values(const contract *c, decode_plan *p) {
   const matrix_op *op = p->value_op;
   int bytes = dtype_bytes(c->kv.v_dtype), v = c->head_dim.v;
-  int along = smallest(16 / bytes, power_of_two_in(layout_run(&c->kv.v, AXIS_S)));
+  int along = smallest(16 / bytes, power_of_two_in(layout_aligned_run(&c->kv.v, AXIS_S)));
   along = smallest(along, p->own_run);
-  int run = smallest(16 / bytes, power_of_two_in(layout_run(&c->kv.v, AXIS_D)));
+  int run = smallest(16 / bytes, power_of_two_in(layout_aligned_run(&c->kv.v, AXIS_D)));
   int tiles = round_up(v, op->rows) / op->rows, channels = 1, least = INT32_MAX;
   for (int across = run; across * bytes >= 4 && across > along; across /= 2) {
     if (p->v_part < v && p->v_part % (across * op->rows) != 0)
@@ -297,7 +303,7 @@ static void plan_keys(const contract *c, decode_plan *p) {
   if (p->k_parts == 1) p->k_part = p->k_list * op->groups;
   if (p->k_parts > 1)
     p->k_chunk = smallest(p->k_chunk, op->elements); /* a fragment is then a run of channels */
-  p->k_load = smallest(p->k_chunk, power_of_two_in(layout_run(&c->kv.k, AXIS_D)));
+  p->k_load = smallest(p->k_chunk, power_of_two_in(layout_aligned_run(&c->kv.k, AXIS_D)));
 }
 
 hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan,

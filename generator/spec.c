@@ -67,7 +67,7 @@ static const spec_field fields[] = {
     {.path = "query"},
     {"query.dtype", spec_parse_dtype, .fallback = "bf16", .offset = AT(query.dtype),
      .dtypes = DTYPE(BF16) | DTYPE(FP16)},
-    {"query.heads_per_kv", spec_parse_integer, .offset = AT(query.heads_per_kv), .low = 1, .high = 64},
+    {"query.heads_per_kv", spec_parse_integer, .offset = AT(query.heads_per_kv), .low = 1, .high = 128},
     {"query.rows", spec_parse_integer, .fallback = "1", .offset = AT(query.rows), .low = 1, .high = 8},
 
     {"head_dim", spec_parse_integer_pair, .offset = AT(head_dim.qk), .offset2 = AT(head_dim.v), .low = 1,
@@ -77,8 +77,13 @@ static const spec_field fields[] = {
     {"kv.dtype", spec_parse_dtype_pair, .offset = AT(kv.k_dtype), .offset2 = AT(kv.v_dtype),
      .dtypes = CACHE_DTYPES, .halves = {"k", "v"}},
     {"kv.page", spec_parse_integer, .offset = AT(kv.page), .low = 1, .high = 1 << 20},
-    {"kv.k", spec_parse_k, .offset = AT(kv.k)},
-    {"kv.v", spec_parse_v, .offset = AT(kv.v)},
+    {"kv.tail", .fallback = "none"}, /* before kv.k, which has the other channels */
+    {"kv.tail.channels", spec_parse_integer, .offset = AT(kv.tail.channels), .low = 1, .high = 4095},
+    {"kv.tail.dtype", spec_parse_dtype, .offset = AT(kv.tail.dtype), .dtypes = DTYPE(BF16) | DTYPE(FP16)},
+    {.path = "kv.tail.at", .parse = spec_parse_tail_at},
+    {.path = "kv.k", .parse = spec_parse_k},
+    {.path = "kv.v", .parse = spec_parse_v},
+    {.path = "kv.tail.layout", .parse = spec_parse_tail_layout}, /* has h where kv.k does */
     {"kv.strides", spec_parse_flag, .fallback = "free", .offset = AT(kv.packed), .words = stride_words},
 
     {"scale", .fallback = "none"},
@@ -87,10 +92,8 @@ static const spec_field fields[] = {
      .low = 1, .high = 4096, .halves = {"k", "v"}, .granularities = WITH(GROUP)},
     {"scale.dtype", spec_parse_dtype, .fallback = "fp32", .offset = AT(scale.dtype),
      .dtypes = DTYPE(FP32) | DTYPE(FP16) | DTYPE(E8M0), .granularities = WITH_SCALES},
-    {"scale.k", spec_parse_scale_k, .derive = spec_default_scale_layout, .offset = AT(scale.k),
-     .granularities = WITH_LAYOUT},
-    {"scale.v", spec_parse_scale_v, .derive = spec_default_scale_layout, .offset = AT(scale.v),
-     .granularities = WITH_LAYOUT},
+    {"scale.k", spec_parse_scale_k, .derive = spec_default_scale_layout, .granularities = WITH_LAYOUT},
+    {"scale.v", spec_parse_scale_v, .derive = spec_default_scale_layout, .granularities = WITH_LAYOUT},
     {"scale.writer", .fallback = "", .granularities = WITH_RULE},
     {"scale.writer.amax_floor", spec_parse_number, .fallback = "0", .offset = AT(scale.writer.amax_floor),
      .granularities = WITH_RULE},
@@ -169,6 +172,10 @@ static const spec_field *parent_of(const spec_field *f) {
 
 static bool is_ok(const spec_reader *r, const char *path) {
   return r->ok[find_field(path)];
+}
+
+const spec_node *spec_find_node(const spec_reader *r, const char *path) {
+  return r->nodes[find_field(path)];
 }
 
 /* ---- from tree to rows ---- */
@@ -336,12 +343,70 @@ static void check_group(spec_reader *r) {
   const struct {
     const char *half;
     int group, channels;
-  } halves[] = {{"k", c->scale.group_k, c->head_dim.qk}, {"v", c->scale.group_v, c->head_dim.v}};
-  for (int i = 0; i < 2; i++)
+  } halves[] = {{"k", c->scale.group_k, contract_coded_k(c)}, {"v", c->scale.group_v, contract_coded_v(c)}};
+  if (c->kv.v_in_k && c->scale.group_k != c->scale.group_v)
+    spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
+                "scale.group is %d for K and %d for V, allowed: one number, since V lies in K",
+                c->scale.group_k, c->scale.group_v);
+  for (int i = 0; i < (c->kv.v_in_k ? 1 : 2); i++)
     if (halves[i].channels % halves[i].group != 0)
       spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
-                  "scale.group.%s is %d, allowed: what divides the head_dim of %s, %d", halves[i].half,
-                  halves[i].group, halves[i].half, halves[i].channels);
+                  "scale.group.%s is %d, allowed: what divides the %s of %s, %d", halves[i].half,
+                  halves[i].group, i == 0 && c->kv.tail.channels ? "channels before kv.tail" : "head_dim",
+                  halves[i].half, halves[i].channels);
+}
+
+/* V as the first channels of K: what is K's is V's. */
+static void check_shared_values(spec_reader *r) {
+  contract *c = &r->spec.contract;
+  if (!c->kv.v_in_k) return;
+  int dtype_row = find_field("kv.dtype"), dim_row = find_field("head_dim");
+  if (is_ok(r, "kv.dtype") && c->kv.v_dtype != c->kv.k_dtype)
+    spec_reject(r, "spec.conflict", &fields[dtype_row], r->nodes[dtype_row],
+                "kv.dtype.v is %s, allowed: %s, that of K, since V lies in K", dtype_name(c->kv.v_dtype),
+                dtype_name(c->kv.k_dtype));
+  if (is_ok(r, "head_dim") && c->head_dim.v > c->head_dim.qk)
+    spec_reject(r, "spec.conflict", &fields[dim_row], r->nodes[dim_row],
+                "head_dim.v is %d, allowed: up to %d, the channels of K, since V lies in K", c->head_dim.v,
+                c->head_dim.qk);
+  c->kv.v = c->kv.k;
+  c->scale.v = c->scale.k;
+  c->scale.v_at = c->scale.k_at;
+}
+
+static void check_tail(spec_reader *r) {
+  const contract *c = &r->spec.contract;
+  int row = find_field("kv.tail.channels");
+  if (!r->nodes[row] || !is_ok(r, "kv.tail.channels") || !is_ok(r, "head_dim")) return;
+  if (contract_coded_k(c) > 0) return;
+  spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
+              "kv.tail.channels is %d, allowed: fewer than head_dim.qk, %d", c->kv.tail.channels,
+              c->head_dim.qk);
+}
+
+/* A scale of each head is one of the tensor where there is one head. */
+static void check_head_scale(spec_reader *r) {
+  const contract *c = &r->spec.contract;
+  int row = find_field("scale.granularity");
+  if (c->scale.granularity != SCALE_HEAD || !is_ok(r, "kv.k") || layout_has_axis(&c->kv.k, AXIS_H)) return;
+  spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
+              "scale.granularity is head, allowed: tensor, since kv.k has no h and so one kv head");
+}
+
+/* What lies in one page must lie apart. Judged once all of it is known. */
+static void check_pages(spec_reader *r) {
+  static const char *const needed[] = {"kv.dtype",       "kv.k",        "kv.v",    "kv.tail.at",
+                                       "kv.tail.layout", "scale.dtype", "scale.k", "scale.v"};
+  const contract *c = &r->spec.contract;
+  if (r->status != HD_OK) return;
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    if (!is_ok(r, needed[i])) return;
+  for (int is_k = 1; is_k >= 0; is_k--) {
+    bool inside = c->scale.inside, tail = is_k && c->kv.tail.channels > 0;
+    if ((!inside && !tail) || (!is_k && c->kv.v_in_k)) continue;
+    int row = find_field(tail ? "kv.tail" : is_k ? "scale.k" : "scale.v");
+    spec_check_page(r, &fields[row], tail ? r->keys[row] : r->nodes[row], is_k);
+  }
 }
 
 /* The largest code must be one that the cache's format has; of fp8_e4m3, that both dialects have. */
@@ -381,8 +446,9 @@ static void check_zero_row(spec_reader *r) {
     c->scale.writer.zero_value = rounded;
 }
 
-static void (*const checks[])(spec_reader *r) = {check_scaled_cache, check_scale_dtype, check_group,
-                                                 check_qmax, check_zero_row};
+static void (*const checks[])(spec_reader *r) = {check_scaled_cache,  check_scale_dtype, check_tail,
+                                                 check_shared_values, check_group,       check_qmax,
+                                                 check_zero_row,      check_head_scale,  check_pages};
 
 /* ---- the whole ---- */
 

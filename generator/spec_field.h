@@ -52,6 +52,9 @@ struct spec_reader {
 bool spec_reject(spec_reader *r, const char *code, const spec_field *f, const spec_node *node,
                  const char *format, ...) HD_PRINTF(5, 6);
 
+/* The same: "PATH is FOUND, expected EXPECTED". */
+bool spec_reject_type(spec_reader *r, const spec_field *f, const spec_node *node, const char *expected);
+
 enum { SPEC_FOUND_BYTES = 64 };
 /* What stands at `node`, for messages: "\"bf17\"", "a list", "nothing". Returns `buffer`. */
 const char *spec_found(const spec_node *node, char buffer[SPEC_FOUND_BYTES]);
@@ -68,9 +71,17 @@ spec_parse_value spec_parse_version, spec_parse_name, spec_parse_about, spec_par
     spec_parse_targets;
 spec_parse_value spec_parse_integer, spec_parse_integer_pair, spec_parse_integers, spec_parse_number;
 spec_parse_value spec_parse_word, spec_parse_flag, spec_parse_dtype, spec_parse_dtype_pair;
-spec_parse_value spec_parse_k, spec_parse_v, spec_parse_scale_k, spec_parse_scale_v;
+/* spec_layout.c */
+spec_parse_value spec_parse_k, spec_parse_v, spec_parse_tail_at, spec_parse_tail_layout, spec_parse_scale_k,
+    spec_parse_scale_v;
 
 /* The layout a scale array has when the spec does not say: its axes in the order b, h, s, d. */
 bool spec_default_scale_layout(spec_reader *r, const spec_field *f);
+
+/* Reports the first part of K's or V's page that does not lie where it can, at `at`. */
+void spec_check_page(spec_reader *r, const spec_field *f, const spec_node *at, bool is_k);
+
+/* The value in the file of the field with this path; NULL where it is left out. */
+const spec_node *spec_find_node(const spec_reader *r, const char *path);
 
 #endif

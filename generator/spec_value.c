@@ -111,7 +111,7 @@ static bool reject_value(spec_reader *r, const spec_field *f, const spec_node *n
   return false;
 }
 
-static bool reject_type(spec_reader *r, const spec_field *f, const spec_node *node, const char *expected) {
+bool spec_reject_type(spec_reader *r, const spec_field *f, const spec_node *node, const char *expected) {
   char found[SPEC_FOUND_BYTES];
   return spec_reject(r, "spec.type", f, node, "%s is %s, expected %s", f->path, spec_found(node, found),
                      expected);
@@ -278,7 +278,7 @@ bool spec_parse_integers(spec_reader *r, const spec_field *f, const spec_node *n
   spec_ints list = {0};
   if (!find_word(f, node)) {
     if (node->kind != NODE_LIST || node->count == 0)
-      return reject_type(r, f, node, "auto or a list of whole numbers");
+      return spec_reject_type(r, f, node, "auto or a list of whole numbers");
     if (node->count > SPEC_MAX_LIST)
       return spec_reject(r, "spec.value", f, node, "%s has %d entries, allowed: at most %d", f->path,
                          node->count, SPEC_MAX_LIST);
@@ -351,13 +351,13 @@ bool spec_parse_name(spec_reader *r, const spec_field *f, const spec_node *node)
   size_t length = node->kind == NODE_SCALAR ? strlen(node->text) : 0;
   bool ok = length > 0 && length < sizeof r->spec.name && node->text[0] != '.' && node->text[0] != '-' &&
             strspn(node->text, characters) == length;
-  if (!ok) return reject_type(r, f, node, "letters, digits, and . _ - after the first, at most 127");
+  if (!ok) return spec_reject_type(r, f, node, "letters, digits, and . _ - after the first, at most 127");
   memcpy(r->spec.name, node->text, length + 1);
   return true;
 }
 
 bool spec_parse_about(spec_reader *r, const spec_field *f, const spec_node *node) {
-  if (node->kind != NODE_SCALAR) return reject_type(r, f, node, "a text");
+  if (node->kind != NODE_SCALAR) return spec_reject_type(r, f, node, "a text");
   r->spec.about = strdup(node->text);
   if (!r->spec.about) r->status = HD_OUT_OF_MEMORY;
   return r->spec.about != NULL;
@@ -365,7 +365,7 @@ bool spec_parse_about(spec_reader *r, const spec_field *f, const spec_node *node
 
 bool spec_parse_kernels(spec_reader *r, const spec_field *f, const spec_node *node) {
   if (node->kind != NODE_LIST || node->count == 0)
-    return reject_type(r, f, node, "a list of what to generate: [write, decode]");
+    return spec_reject_type(r, f, node, "a list of what to generate: [write, decode]");
   unsigned chosen = 0;
   for (int i = 0; i < node->count; i++) {
     const spec_word *w = find_word(f, node->items[i]);
@@ -380,7 +380,7 @@ bool spec_parse_kernels(spec_reader *r, const spec_field *f, const spec_node *no
 
 bool spec_parse_targets(spec_reader *r, const spec_field *f, const spec_node *node) {
   if (node->kind != NODE_LIST || node->count == 0)
-    return reject_type(r, f, node, "a list of targets, or nothing at all for every target");
+    return spec_reject_type(r, f, node, "a list of targets, or nothing at all for every target");
   if (node->count > SPEC_MAX_LIST)
     return spec_reject(r, "spec.value", f, node, "%s has %d entries, allowed: at most %d", f->path,
                        node->count, SPEC_MAX_LIST);
@@ -408,73 +408,4 @@ bool spec_parse_targets(spec_reader *r, const spec_field *f, const spec_node *no
   for (int i = 0; i < node->count; i++)
     snprintf(r->spec.targets[i], sizeof r->spec.targets[i], "%s", chosen[i]->name);
   return true;
-}
-
-/* ---- layouts ---- */
-
-static bool read_layout(spec_reader *r, const spec_field *f, const spec_node *node, unsigned axes,
-                        int channels) {
-  const contract *c = &r->spec.contract;
-  if (node->kind != NODE_LIST)
-    return reject_type(r, f, node, "a layout: a list of axis factors, outermost first");
-  if (node->count > LAYOUT_MAX_FACTORS)
-    return spec_reject(r, "spec.layout", f, node, "%s has %d factors, allowed: at most %d", f->path,
-                       node->count, LAYOUT_MAX_FACTORS);
-  const char *items[LAYOUT_MAX_FACTORS];
-  for (int i = 0; i < node->count; i++) {
-    const spec_node *item = node->items[i];
-    if (item->kind != NODE_SCALAR) return reject_type(r, f, item, "an axis factor such as d or d%16");
-    items[i] = item->text;
-  }
-  if (c->kv.page == 0 || channels == 0) return false; /* refused before: nothing to check against */
-  layout l;
-  layout_error error;
-  if (layout_parse(items, node->count, axes, c->kv.page, channels, &l, &error)) {
-    memcpy(place_at(r, f->offset), &l, sizeof l);
-    return true;
-  }
-  const spec_node *at = error.item >= 0 && error.item < node->count ? node->items[error.item] : node;
-  return spec_reject(r, "spec.layout", f, at, "%s: %s", f->path, error.message);
-}
-
-enum { CACHE_AXES = 1 << AXIS_B | 1 << AXIS_H | 1 << AXIS_S | 1 << AXIS_D };
-
-bool spec_parse_k(spec_reader *r, const spec_field *f, const spec_node *node) {
-  return read_layout(r, f, node, CACHE_AXES, r->spec.contract.head_dim.qk);
-}
-
-bool spec_parse_v(spec_reader *r, const spec_field *f, const spec_node *node) {
-  return read_layout(r, f, node, CACHE_AXES, r->spec.contract.head_dim.v);
-}
-
-/* In a scale layout d counts groups of channels. */
-static bool read_scale_layout(spec_reader *r, const spec_field *f, const spec_node *node, int channels,
-                              int group) {
-  granularity g = r->spec.contract.scale.granularity;
-  if (g == SCALE_GROUP && (group == 0 || channels % group != 0)) return false; /* refused already */
-  return read_layout(r, f, node, contract_scale_axes(g), g == SCALE_GROUP ? channels / group : 1);
-}
-
-bool spec_parse_scale_k(spec_reader *r, const spec_field *f, const spec_node *node) {
-  const contract *c = &r->spec.contract;
-  return read_scale_layout(r, f, node, c->head_dim.qk, c->scale.group_k);
-}
-
-bool spec_parse_scale_v(spec_reader *r, const spec_field *f, const spec_node *node) {
-  const contract *c = &r->spec.contract;
-  return read_scale_layout(r, f, node, c->head_dim.v, c->scale.group_v);
-}
-
-bool spec_default_scale_layout(spec_reader *r, const spec_field *f) {
-  static const char *const letters[AXIS_COUNT] = {"b", "h", "s", "d"};
-  unsigned axes = contract_scale_axes(r->spec.contract.scale.granularity);
-  spec_node items[AXIS_COUNT], *pointers[AXIS_COUNT];
-  spec_node list = {.kind = NODE_LIST, .items = pointers};
-  for (int a = 0; a < AXIS_COUNT; a++) {
-    if (!(axes & 1u << a)) continue;
-    items[list.count] = (spec_node){.kind = NODE_SCALAR, .text = letters[a]};
-    pointers[list.count] = &items[list.count];
-    list.count++;
-  }
-  return f->parse(r, f, &list);
 }

@@ -50,6 +50,35 @@ static inline spec parse_good(const char *yaml) {
   return s;
 }
 
+typedef struct refusal {
+  const char *old, *replacement; /* a change to base_spec; old "" appends, old NULL: the whole file */
+  const char *code;
+  int line, column;
+  const char *says; /* part of the message */
+} refusal;
+
+static inline void expect_refusal(const char *from, const refusal *c) {
+  char *yaml = c->old ? spec_with(from, c->old, c->replacement) : spec_with("", "", c->replacement);
+  spec s = {.name = "untouched"};
+  diags problems;
+  diags_init(&problems);
+  hd_status status = spec_parse(yaml, strlen(yaml), &s, &problems);
+  cr_expect_eq(status, HD_DECLINED, "accepted: %s", c->replacement);
+  cr_expect_str_eq(s.name, "untouched");
+  text rendered;
+  text_init(&rendered);
+  diags_render(&problems, "spec", yaml, &rendered);
+  cr_expect_eq(problems.count, 1, "one mistake is one error:\n%s", text_string(&rendered));
+  bool found = problems.count > 0 && strcmp(problems.items[0].code, c->code) == 0 &&
+               problems.items[0].line == c->line && problems.items[0].column == c->column &&
+               strstr(problems.items[0].message, c->says);
+  cr_expect(found, "expected %d:%d [%s] \"%s\", got\n%s", c->line, c->column, c->code, c->says,
+            text_string(&rendered));
+  text_finish(&rendered);
+  diags_finish(&problems);
+  free(yaml);
+}
+
 /* The canonical text of a spec that must parse. Free it. */
 static inline char *canonical(const char *yaml) {
   spec s = parse_good(yaml);
