@@ -58,6 +58,18 @@ int contract_coded_v(const contract *c) {
   return c->kv.v_in_k && coded < c->head_dim.v ? coded : c->head_dim.v;
 }
 
+bool contract_makes_lists(const contract *c) {
+  return c->select.form == SELECT_BLOCKS || c->select.form == SELECT_TOKENS;
+}
+
+bool contract_rows_are_sequences(const contract *c) {
+  return c->select.per == PER_ROW || c->select.form == SELECT_TOKENS;
+}
+
+bool contract_rows_have_lists(const contract *c) {
+  return contract_rows_are_sequences(c) || contract_makes_lists(c);
+}
+
 /* The shortest decimal that reads back as the same fp32 value: 0.1, not 0.10000000149011612. printf and
  * strtod share the locale, so the search works in any. */
 static void add_fp32(text *out, double value) {
@@ -216,6 +228,10 @@ static void write_form(const contract *c, text *out) {
   text_add(out, select_form_words[c->select.form]);
 }
 
+static void write_block(const contract *c, text *out) {
+  text_addf(out, "%d", c->select.block);
+}
+
 static void write_index(const contract *c, text *out) {
   text_add(out, dtype_name(c->select.index));
 }
@@ -288,6 +304,10 @@ static bool has_groups(const contract *c) {
   return c->scale.granularity == SCALE_GROUP;
 }
 
+static bool has_blocks(const contract *c) {
+  return c->select.form == SELECT_BLOCKS;
+}
+
 static bool has_writer_rule(const contract *c) {
   return contract_writer_scales(c->scale.granularity);
 }
@@ -318,6 +338,7 @@ static const contract_field fields[] = {
     {"scale.writer.zero_row", write_zero_row, has_writer_rule},
     {"scale.writer.qmax", write_qmax, has_writer_rule},
     {"select.form", write_form, NULL},
+    {"select.block", write_block, has_blocks},
     {"select.index", write_index, NULL},
     {"select.per", write_per, NULL},
     {"mask.causal", write_causal, NULL},

@@ -26,7 +26,8 @@
 #define SELECT_FORM_LIST(X)                                                                                  \
   X(SELECT_TABLE, "table")                                                                                   \
   X(SELECT_INDPTR, "indptr")                                                                                 \
-  X(SELECT_BLOCKS, "blocks")
+  X(SELECT_BLOCKS, "blocks")                                                                                 \
+  X(SELECT_TOKENS, "tokens")
 
 #define SELECT_PER_LIST(X)                                                                                   \
   X(PER_SEQUENCE, "sequence")                                                                                \
@@ -102,6 +103,7 @@ typedef struct contract {
   } scale;
   struct {
     select_form form;
+    int block; /* tokens of a block, SELECT_BLOCKS only */
     dtype index;
     select_per per;
   } select;
@@ -147,5 +149,13 @@ const char *granularity_name(granularity g);
 /* Channels of K and of V that are stored as codes at kv.k and kv.v: all but those of the tail. */
 int contract_coded_k(const contract *c);
 int contract_coded_v(const contract *c);
+
+/* Whether the caller lists what a row attends to, and the page lists that decode reads are made of that on
+ * the device (blocks, tokens). */
+bool contract_makes_lists(const contract *c);
+/* Whether each query row comes with a length or list of its own: rows are then sequences of one row. */
+bool contract_rows_are_sequences(const contract *c);
+/* Whether each query row has a list of pages of its own. Otherwise the rows of a sequence share one. */
+bool contract_rows_have_lists(const contract *c);
 
 #endif

@@ -18,7 +18,7 @@ static const char *const tensor_names[TENSOR_COUNT] = {
 
 static const char logits_scale_name[] = "logits_scale";
 
-enum { DESCRIPTOR_VERSION = 1 };
+enum { DESCRIPTOR_VERSION = 2 };
 
 const char *dim_name(dim d) {
   return dim_names[d];
@@ -57,6 +57,17 @@ int64_t extent_value(const extent *e, const int64_t dims[DIM_COUNT]) {
   if (product <= 0) return 0;
   if (product == INT64_MAX || e->divisor <= 1) return product;
   return (product - 1) / e->divisor + 1;
+}
+
+int64_t descriptor_lists_bytes(const descriptor *d, const int64_t dims[DIM_COUNT]) {
+  const int64_t bytes = extent_value(&d->lists, dims), rest = bytes % DESCRIPTOR_ALIGNMENT;
+  return rest == 0 || bytes > INT64_MAX - DESCRIPTOR_ALIGNMENT ? bytes : bytes + DESCRIPTOR_ALIGNMENT - rest;
+}
+
+int64_t descriptor_workspace_bytes(const descriptor *d, const int64_t dims[DIM_COUNT]) {
+  const int64_t lists = descriptor_lists_bytes(d, dims);
+  const int64_t partial = dims[DIM_SPLITS] > 1 ? extent_value(&d->workspace, dims) : 0;
+  return lists > INT64_MAX - partial ? INT64_MAX : lists + partial;
 }
 
 /* Arguments: one row a type. */
@@ -138,7 +149,9 @@ void descriptor_write(const descriptor *d, text *out) {
   write_string(out, "  ", "target", d->target);
   write_string(out, "  ", "variant", d->variant);
   write_string(out, "  ", "contract_key", d->contract_key);
-  text_addf(out, "  \"tile_tokens\": %d,\n  \"workspace\": ", d->tile_tokens);
+  text_addf(out, "  \"tile_tokens\": %d,\n  \"lists\": ", d->tile_tokens);
+  write_extent(out, &d->lists);
+  text_add(out, ",\n  \"workspace\": ");
   write_extent(out, &d->workspace);
   text_add(out, ",\n  \"kernels\": [");
   for (int i = 0; i < d->kernel_count; i++) {
@@ -264,6 +277,8 @@ static void read_descriptor(json_reader *r, descriptor *d) {
   json_read_string(r, d->contract_key, sizeof d->contract_key);
   read_next_key(r, "tile_tokens");
   d->tile_tokens = (int)json_read_integer(r, 0, INT_MAX);
+  read_next_key(r, "lists");
+  read_extent(r, &d->lists);
   read_next_key(r, "workspace");
   read_extent(r, &d->workspace);
   read_next_key(r, "kernels");

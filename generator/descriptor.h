@@ -14,6 +14,9 @@
   X(DIM_PAGES, "pages")             /* pages in the cache */                                                 \
   X(DIM_TABLE_PAGES, "table_pages") /* row length of the page table */                                       \
   X(DIM_TOKENS, "tokens")           /* rows of k and v for the writer */                                     \
+  X(DIM_TABLE_ROWS, "table_rows")   /* rows of the page table */                                             \
+  X(DIM_LISTED, "listed")           /* entries of a block or token list */                                   \
+  X(DIM_LIST_WIDTH, "list_width")   /* entries of a list in `lists`: its length, then its pages */           \
   X(DIM_SPLITS, "splits")                                                                                    \
   X(DIM_K_STRIDE_B, "k_stride_b")                                                                            \
   X(DIM_K_STRIDE_H, "k_stride_h")                                                                            \
@@ -22,7 +25,9 @@
   X(DIM_K_SCALE_STRIDE_B, "k_scale_stride_b")                                                                \
   X(DIM_K_SCALE_STRIDE_H, "k_scale_stride_h")                                                                \
   X(DIM_V_SCALE_STRIDE_B, "v_scale_stride_b")                                                                \
-  X(DIM_V_SCALE_STRIDE_H, "v_scale_stride_h")
+  X(DIM_V_SCALE_STRIDE_H, "v_scale_stride_h")                                                                \
+  X(DIM_LISTED_STRIDE_H, "listed_stride_h") /* of the block or token list, a kv head on */                   \
+  X(DIM_LISTED_STRIDE_ROW, "listed_stride_row")
 
 typedef enum dim {
 #define X(name, text) name,
@@ -43,12 +48,16 @@ typedef enum dim {
   X(TENSOR_KV_INDPTR, "kv_indptr")                                                                           \
   X(TENSOR_KV_INDICES, "kv_indices")                                                                         \
   X(TENSOR_LAST_PAGE_LEN, "last_page_len")                                                                   \
+  X(TENSOR_BLOCK_LIST, "block_list")                                                                         \
+  X(TENSOR_TOKEN_LIST, "token_list")                                                                         \
+  X(TENSOR_ROW_SEQUENCES, "row_sequences")                                                                   \
   X(TENSOR_SINKS, "sinks")                                                                                   \
   X(TENSOR_K, "k")                                                                                           \
   X(TENSOR_V, "v")                                                                                           \
   X(TENSOR_SLOT_MAPPING, "slot_mapping")                                                                     \
   X(TENSOR_OUT, "out")                                                                                       \
   X(TENSOR_LSE, "lse")                                                                                       \
+  X(TENSOR_LISTS, "lists")                                                                                   \
   X(TENSOR_WORKSPACE, "workspace")
 
 typedef enum tensor_name {
@@ -71,14 +80,14 @@ typedef struct extent {
 
 typedef enum argument_kind { ARGUMENT_TENSOR, ARGUMENT_DIM, ARGUMENT_LOGITS_SCALE } argument_kind;
 
-/* Types in memory: tensors are 8-byte pointers, strides (DIM_*_STRIDE_*) int64, other dims int32,
+/* Types in memory: tensors are 8-byte pointers, strides (DIM_…_STRIDE_…) int64, other dims int32,
  * logits_scale fp32; each aligned to its size, in order: the C struct of the arguments. */
 typedef struct argument {
   argument_kind kind;
   int index; /* tensor_name or dim */
 } argument;
 
-enum { DESCRIPTOR_MAX_ARGUMENTS = 32, DESCRIPTOR_MAX_KERNELS = 4 };
+enum { DESCRIPTOR_MAX_ARGUMENTS = 32, DESCRIPTOR_MAX_KERNELS = 4, DESCRIPTOR_ALIGNMENT = 256 };
 
 typedef struct kernel_descriptor {
   char symbol[64];
@@ -96,14 +105,20 @@ typedef struct descriptor {
   char target[16];
   char variant[64];
   char contract_key[65];
-  int tile_tokens;  /* tokens a workgroup step covers; what a split count is limited by */
-  extent workspace; /* bytes, when splits > 1 */
+  int tile_tokens; /* tokens a workgroup step covers; what a split count is limited by */
+  /* Bytes of what kernels hand on to each other, one piece of memory: `lists` first, when the extent is not
+   * 0; behind them, from a multiple of DESCRIPTOR_ALIGNMENT on, the partial results, when splits > 1. */
+  extent lists, workspace;
   int kernel_count;
   kernel_descriptor kernels[DESCRIPTOR_MAX_KERNELS];
 } descriptor;
 
 /* 0 when a factor is 0 or negative; INT64_MAX when the product does not fit. */
 int64_t extent_value(const extent *e, const int64_t dims[DIM_COUNT]);
+/* Bytes of the lists, rounded up to where the partial results begin. */
+int64_t descriptor_lists_bytes(const descriptor *d, const int64_t dims[DIM_COUNT]);
+/* Bytes of the whole piece of memory that a launch needs: 0 when it needs none. */
+int64_t descriptor_workspace_bytes(const descriptor *d, const int64_t dims[DIM_COUNT]);
 /* Offset of each argument in bytes; returns where the last one ends. That is what CUDA's parameter buffer and
  * an AMD code object's kernarg size count: no padding behind the last argument. `out_offsets` may be NULL. */
 size_t kernel_arguments_layout(const kernel_descriptor *k, size_t out_offsets[DESCRIPTOR_MAX_ARGUMENTS]);

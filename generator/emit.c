@@ -207,10 +207,12 @@ void add_logits_scale(kernel_descriptor *k) {
   add_argument(k, ARGUMENT_LOGITS_SCALE, 0);
 }
 
-/* C types of the tensors that are not plain `const void *`. The writer's cache and scales are written in
- * place. */
+/* C types of the tensors that are not plain `const void *`. `writer`: cache and scales, or page lists, are
+ * written. */
 static const char *tensor_type(tensor_name t, bool writer) {
   switch (t) {
+  case TENSOR_LISTS:
+    return writer ? "void *" : "const void *";
   case TENSOR_OUT:
   case TENSOR_WORKSPACE:
     return "void *";
@@ -224,10 +226,13 @@ static const char *tensor_type(tensor_name t, bool writer) {
     return writer ? "scale_t *" : "const scale_t *";
   case TENSOR_PAGE_TABLE:
   case TENSOR_KV_INDICES:
+  case TENSOR_TOKEN_LIST:
     return "const page_id *";
   case TENSOR_LENGTHS:
   case TENSOR_KV_INDPTR:
   case TENSOR_LAST_PAGE_LEN:
+  case TENSOR_BLOCK_LIST:
+  case TENSOR_ROW_SEQUENCES:
     return "const int *";
   case TENSOR_SINKS:
     return "const float *";
@@ -240,8 +245,11 @@ static const char *tensor_type(tensor_name t, bool writer) {
 
 void write_arguments(const kernel_descriptor *k, text *out) {
   bool writer = false;
-  for (int i = 0; i < k->argument_count; i++)
-    writer |= k->arguments[i].kind == ARGUMENT_TENSOR && k->arguments[i].index == TENSOR_SLOT_MAPPING;
+  for (int i = 0; i < k->argument_count; i++) {
+    argument a = k->arguments[i];
+    writer |= a.kind == ARGUMENT_TENSOR && (a.index == TENSOR_SLOT_MAPPING || a.index == TENSOR_BLOCK_LIST ||
+                                            a.index == TENSOR_TOKEN_LIST);
+  }
   for (int i = 0; i < k->argument_count; i++) {
     argument a = k->arguments[i];
     const char *type = a.kind == ARGUMENT_TENSOR         ? tensor_type((tensor_name)a.index, writer)

@@ -20,7 +20,7 @@ static const char *common_scale(const contract *c, char side) {
 }
 
 int shared_rows(const contract *c) {
-  return c->select.per == PER_ROW ? 1 : c->query.rows;
+  return contract_rows_have_lists(c) ? 1 : c->query.rows;
 }
 
 static int v_groups(const contract *c) {
@@ -113,6 +113,15 @@ static void write_sink(const contract *c, const char *base, const char *total, t
 
 /* The item that has a list of pages of its own, and how many tokens the list has. */
 static void write_select(const contract *c, text *out) {
+  bool by_head = c->select.form == SELECT_BLOCKS || c->select.per == PER_KV_HEAD;
+  if (contract_makes_lists(c)) {
+    text_addf(out,
+              "  const page_id *list = (const page_id *)lists + %s * list_width; // made by heddle_select\n"
+              "  const page_id *table = list + 1;\n"
+              "  const int length = (int)list[0];\n",
+              by_head ? "((i64)sequence * kv_heads + kv_head)" : "(i64)sequence");
+    return;
+  }
   const char *item = c->select.per == PER_KV_HEAD ? "(i64)sequence * kv_heads + kv_head" : "(i64)sequence";
   if (c->select.form == SELECT_INDPTR)
     text_addf(out,
@@ -189,7 +198,9 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
     add_tensor(k, TENSOR_K_SCALE);
     add_tensor(k, TENSOR_V_SCALE);
   }
-  if (c->select.form == SELECT_INDPTR) {
+  if (contract_makes_lists(c)) {
+    add_tensor(k, TENSOR_LISTS);
+  } else if (c->select.form == SELECT_INDPTR) {
     add_tensor(k, TENSOR_KV_INDPTR);
     add_tensor(k, TENSOR_KV_INDICES);
     add_tensor(k, TENSOR_LAST_PAGE_LEN);
@@ -210,12 +221,14 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
   add_dim(k, DIM_KV_HEADS);
   if (shared_rows(c) > 1) add_dim(k, DIM_ROWS);
   if (c->select.form == SELECT_TABLE) add_dim(k, DIM_TABLE_PAGES);
+  if (contract_makes_lists(c)) add_dim(k, DIM_LIST_WIDTH);
   add_dim(k, DIM_SPLITS);
   if (c->logits.scale == LOGITS_ARGUMENT) add_logits_scale(k);
 }
 
 extent sequence_extent(const contract *c) {
-  return c->select.per == PER_ROW ? (extent){1, 1, 2, {DIM_SEQS, DIM_ROWS}} : (extent){1, 1, 1, {DIM_SEQS}};
+  return contract_rows_have_lists(c) ? (extent){1, 1, 2, {DIM_SEQS, DIM_ROWS}}
+                                     : (extent){1, 1, 1, {DIM_SEQS}};
 }
 
 void describe_merge(const contract *c, descriptor *d) {
@@ -229,7 +242,7 @@ void describe_merge(const contract *c, descriptor *d) {
   k->only_when_split = true;
   d->kernel_count = 2;
   d->workspace = (extent){4 * queries * partial_words(c), 1, 3, {DIM_SEQS, DIM_KV_HEADS, DIM_SPLITS}};
-  if (c->select.per == PER_ROW) d->workspace.dims[d->workspace.dim_count++] = DIM_ROWS;
+  if (contract_rows_have_lists(c)) d->workspace.dims[d->workspace.dim_count++] = DIM_ROWS;
   add_tensor(k, TENSOR_OUT);
   if (c->output.lse) add_tensor(k, TENSOR_LSE);
   add_tensor(k, TENSOR_WORKSPACE);

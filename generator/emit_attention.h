@@ -29,6 +29,10 @@ void write_merge_shape(text *out);
 hd_status emit_ring(const contract *c, const variant *v, const target *t, const template_source *templates,
                     text *out_source, descriptor *out_descriptor, diags *errors);
 
+/* Behind the kernels of a decode, the one that makes its page lists; in the descriptor before them. */
+hd_status emit_select(const contract *c, const template_source *templates, text *out_source,
+                      descriptor *out_descriptor, diags *errors);
+
 void add_decode_arguments(const contract *c, kernel_descriptor *k);
 /* The merge kernel as the descriptor's second, and the workspace both need. */
 void describe_merge(const contract *c, descriptor *d);

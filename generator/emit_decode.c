@@ -231,16 +231,24 @@ static void describe_decode(const contract *c, const decode_plan *p, kernel_desc
   add_decode_arguments(c, k);
 }
 
+static hd_status emit_direct(const contract *c, const decode_plan *p, const template_source *templates,
+                             text *out_source, descriptor *out_descriptor, diags *errors) {
+  out_descriptor->tile_tokens = p->tile;
+  describe_decode(c, p, &out_descriptor->kernels[0]);
+  describe_merge(c, out_descriptor);
+  decode_fences fences = {{c, p->target, out_descriptor, templates, errors}, p};
+  return template_fill(templates, "decode.hip", fill, &fences, out_source, errors);
+}
+
 hd_status emit_decode(const contract *c, const variant *v, const target *t, const template_source *templates,
                       text *out_source, descriptor *out_descriptor, diags *errors) {
   decode_plan plan;
   hd_status status = plan_decode(c, v, t, &plan, errors);
   if (status != HD_OK) return status;
-  if (plan.structure == STRUCTURE_RING)
-    return emit_ring(c, v, t, templates, out_source, out_descriptor, errors);
-  out_descriptor->tile_tokens = plan.tile;
-  describe_decode(c, &plan, &out_descriptor->kernels[0]);
-  describe_merge(c, out_descriptor);
-  decode_fences fences = {{c, t, out_descriptor, templates, errors}, &plan};
-  return template_fill(templates, "decode.hip", fill, &fences, out_source, errors);
+  status = plan.structure == STRUCTURE_RING
+               ? emit_ring(c, v, t, templates, out_source, out_descriptor, errors)
+               : emit_direct(c, &plan, templates, out_source, out_descriptor, errors);
+  if (status == HD_OK && contract_makes_lists(c))
+    status = emit_select(c, templates, out_source, out_descriptor, errors);
+  return status;
 }

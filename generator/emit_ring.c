@@ -88,7 +88,7 @@ hd_status emit_ring(const contract *c, const variant *v, const target *t, const 
   out_descriptor->tile_tokens = plan.tile;
   kernel_descriptor *k = &out_descriptor->kernels[0];
   snprintf(k->symbol, sizeof k->symbol, "heddle_decode");
-  k->grid[0] = (extent){1, 1, 1, {DIM_SEQS}};
+  k->grid[0] = sequence_extent(c);
   k->grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
   k->grid[2] = (extent){1, 1, 1, {DIM_SPLITS}};
   k->block = plan.consumers * 128 + plan.producers * 32;

@@ -50,14 +50,26 @@ static void check_cache(const contract *c, const target *t, unsigned kernel, con
     diags_decline(errors, "decline.tail", "kv.tail", "a tail of another format", "none");
 }
 
+/* Pages of a list are whole ones, and a list does not say where its tokens stood. */
+static void check_lists(const contract *c, diags *errors) {
+  if (!contract_makes_lists(c)) return;
+  if (c->select.form == SELECT_BLOCKS && (c->select.block < 1 || c->select.block % c->kv.page != 0))
+    diags_decline_number(errors, "decline.select-block", "select.block", c->select.block,
+                         "a multiple of the page, %d", c->kv.page);
+  if (c->select.form == SELECT_TOKENS && c->kv.page != 1)
+    diags_decline_number(errors, "decline.select-page", "kv.page", c->kv.page, "1 with select.form: tokens");
+  if (c->mask.window)
+    diags_decline_number(errors, "decline.select-window", "mask.window", c->mask.window,
+                         "none with select.form: blocks or tokens");
+}
+
 static void check_decode(const contract *c, diags *errors) {
   if (c->query.rows < 1 || c->query.rows > 8)
     diags_decline_number(errors, "decline.query-rows", "query.rows", c->query.rows, "1 to 8");
   if (c->query.heads_per_kv < 1 || c->query.heads_per_kv > 64)
     diags_decline_number(errors, "decline.heads-per-kv", "query.heads_per_kv", c->query.heads_per_kv,
                          "1 to 64");
-  if (c->select.form == SELECT_BLOCKS)
-    diags_decline(errors, "decline.select-form", "select.form", "blocks", "table, indptr");
+  check_lists(c, errors);
   if (!ONE_OF(c->select.index, DTYPE_INT32, DTYPE_INT64))
     diags_decline(errors, "decline.select-index", "select.index", dtype_name(c->select.index),
                   "int32, int64");
@@ -320,7 +332,7 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   if (diags_errors(errors) > before || !p.op || !p.value_op) return HD_DECLINED;
 
   int query_bits = significand_bits(c->query.dtype), operand_bits = significand_bits(p.op->operand);
-  p.rows = c->select.per == PER_ROW ? 1 : c->query.rows;
+  p.rows = contract_rows_have_lists(c) ? 1 : c->query.rows;
   int queries = p.rows * c->query.heads_per_kv;
   p.q_parts = (query_bits + operand_bits - 1) / operand_bits;
   /* A weight of 8 bits alone is 2e-3 off where a few tokens decide: more than all the rest may be. */

@@ -35,9 +35,10 @@ const char *ring_obstacle(const contract *c, const target *t) {
   int64_t chunk_stride;
   if (!t->ring_prelude) return "the ring is not built for this target";
   if (dtype_bytes(c->query.dtype) != 2) return "the ring takes 16-bit queries";
-  if (c->query.rows != 1) return "the ring takes one query row a sequence";
-  if (c->select.form != SELECT_TABLE || c->select.per != PER_SEQUENCE || c->select.index != DTYPE_INT32)
-    return "the ring takes an int32 page table for each sequence";
+  if (c->query.rows != 1 && !contract_makes_lists(c)) return "the ring takes one query row a sequence";
+  if (c->select.index != DTYPE_INT32) return "the ring takes int32 pages";
+  if (!contract_makes_lists(c) && (c->select.form != SELECT_TABLE || c->select.per != PER_SEQUENCE))
+    return "the ring takes a page table for each sequence, or lists made of blocks or tokens";
   if (c->mask.window || c->mask.sinks || c->logits.softcap > 0)
     return "the ring has no window, sinks or softcap";
   if (c->scale.granularity != SCALE_NONE && c->scale.granularity != SCALE_TENSOR &&

@@ -109,12 +109,13 @@ static int64_t index_at(const contract *c, const void *array, int64_t index) {
 
 /* Whether each query row comes with tokens of its own, which no mask shortens. */
 static bool row_has_own_tokens(const contract *c) {
-  return c->select.form != SELECT_BLOCKS && c->select.per == PER_ROW;
+  return contract_rows_are_sequences(c);
 }
 
 static int64_t item_of(const contract *c, const reference_decode_args *a, int64_t seq, int64_t row,
                        int64_t head) {
-  if (c->select.form == SELECT_BLOCKS) return seq;
+  if (c->select.form == SELECT_BLOCKS && c->select.per == PER_ROW)
+    return a->row_sequences[seq * a->rows + row];
   switch (c->select.per) {
   case PER_KV_HEAD:
     return seq * a->kv_heads + head;
@@ -146,33 +147,58 @@ static int64_t page_at(const contract *c, const reference_decode_args *a, int64_
   return index_at(c, a->page_table, item * a->table_pages + i);
 }
 
-static bool block_listed(const reference_decode_args *a, int64_t seq, int64_t row, int64_t head,
-                         int64_t position) {
-  const int64_t list = (head * a->seqs + seq) * a->rows + row;
-  for (int64_t i = 0; i < a->block_count; i++) {
-    if (a->blocks[list * a->block_count + i] == position / a->block_tokens) return true;
+static bool block_listed(const contract *c, const reference_decode_args *a, int64_t seq, int64_t row,
+                         int64_t head, int64_t position) {
+  const int64_t first = head * a->listed_stride_h + (seq * a->rows + row) * a->listed_stride_row;
+  for (int64_t i = 0; i < a->listed; i++) {
+    if (a->block_list[first + i] == position / c->select.block) return true;
   }
   return false;
+}
+
+static hd_status check_page(const decoder *r, int64_t seq, int64_t position, int64_t page) {
+  if (page >= 0 && page < r->args->pages) return HD_OK;
+  diags_errorf(r->problems, "reference.page", "page_table",
+               "sequence %lld, token %lld: page %lld is outside the cache of %lld pages", (long long)seq,
+               (long long)position, (long long)page, (long long)r->args->pages);
+  return HD_INVALID;
+}
+
+/* Fills `places` with the tokens that the row lists for this kv head. */
+static hd_status find_listed(const decoder *r, int64_t seq, int64_t row, int64_t head, int64_t *out_count) {
+  const contract *c = r->c;
+  const reference_decode_args *a = r->args;
+  const int64_t by_head = c->select.per == PER_KV_HEAD ? head * a->listed_stride_h : 0;
+  const int64_t first = by_head + (seq * a->rows + row) * a->listed_stride_row;
+  const dtype d = c->select.index;
+  int64_t count = 0;
+  for (int64_t i = 0; i < a->listed; i++) {
+    const unsigned char *id = (const unsigned char *)a->token_list + (first + i) * dtype_bytes(d);
+    if (dtype_decode(d, id) < 0.0) continue;
+    const int64_t page = index_at(c, a->token_list, first + i);
+    const hd_status status = check_page(r, seq, i, page);
+    if (status != HD_OK) return status;
+    r->places[count++] = (place){page, 0};
+  }
+  *out_count = count;
+  return HD_OK;
 }
 
 /* Fills `places` with the tokens that the row sees in this kv head. */
 static hd_status find_visible(const decoder *r, int64_t seq, int64_t row, int64_t head, int64_t *out_count) {
   const contract *c = r->c;
   const reference_decode_args *a = r->args;
+  if (c->select.form == SELECT_TOKENS) return find_listed(r, seq, row, head, out_count);
   const int64_t item = item_of(c, a, seq, row, head);
   int64_t end = length_of(c, a, seq, row, item);
   if (c->mask.causal && !row_has_own_tokens(c)) end = end - a->rows + row + 1;
   const int64_t begin = c->mask.window > 0 && end > c->mask.window ? end - c->mask.window : 0;
   int64_t count = 0;
   for (int64_t position = begin; position < end; position++) {
-    if (c->select.form == SELECT_BLOCKS && !block_listed(a, seq, row, head, position)) continue;
+    if (c->select.form == SELECT_BLOCKS && !block_listed(c, a, seq, row, head, position)) continue;
     const int64_t page = page_at(c, a, item, position);
-    if (page < 0 || page >= a->pages) {
-      diags_errorf(r->problems, "reference.page", "page_table",
-                   "sequence %lld, token %lld: page %lld is outside the cache of %lld pages", (long long)seq,
-                   (long long)position, (long long)page, (long long)a->pages);
-      return HD_INVALID;
-    }
+    const hd_status status = check_page(r, seq, position, page);
+    if (status != HD_OK) return status;
     r->places[count++] = (place){page, position % c->kv.page};
   }
   *out_count = count;
@@ -268,11 +294,19 @@ static hd_status decode_group(const decoder *r, int64_t seq, int64_t row, int64_
 static hd_status check_lengths(const contract *c, const reference_decode_args *a, diags *problems,
                                int64_t *out_most) {
   int64_t most = 0;
+  if (c->select.form == SELECT_TOKENS) {
+    *out_most = a->listed;
+    return HD_OK;
+  }
   for (int64_t seq = 0; seq < a->seqs; seq++) {
     for (int64_t row = 0; row < a->rows; row++) {
       for (int64_t head = 0; head < a->kv_heads; head++) {
         const int64_t item = item_of(c, a, seq, row, head);
         const int64_t length = length_of(c, a, seq, row, item), limit = pages_of(c, a, item) * c->kv.page;
+        const bool mapped = c->select.form == SELECT_BLOCKS && c->select.per == PER_ROW;
+        if (mapped && length > 0 && (item < 0 || item >= a->table_rows))
+          return invalid(problems, "reference.row", "row_sequences", "row of the page table", item,
+                         a->table_rows);
         if (length < 0 || length > limit)
           return invalid(problems, "reference.length", "lengths", "length", length, limit + 1);
         if (length > most) most = length;

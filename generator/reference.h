@@ -16,9 +16,12 @@ typedef struct reference_cache {
  *
  *   table   page_table [items, table_pages], lengths [seqs], or [seqs*rows] when select.per is row
  *   indptr  kv_indptr [items + 1], kv_indices [kv_indptr[items]], last_page_len [items]
- *   blocks  page_table [seqs, table_pages], lengths [seqs], blocks [kv_heads, seqs*rows, block_count]: a row
+ *   blocks  page_table [seqs, table_pages], lengths [seqs], block_list [kv_heads, seqs*rows, listed]: a row
  * sees the tokens of the listed blocks among those it would see without a list; -1 and blocks past the end
- * list nothing, order and repetition mean nothing
+ * list nothing, order and repetition mean nothing. When select.per is row: lengths [seqs*rows], page_table
+ * [table_rows, table_pages] and row_sequences [seqs*rows], the row of the table that each query row looks up
+ *   tokens  token_list [seqs*rows, listed], or [kv_heads, seqs*rows, listed] when select.per is kv_head: page
+ * ids (pages hold one token); negative ones list nothing, an id counts as often as it is listed
  *
  * Of `length` tokens row i of R sees the first length - R + i + 1 when the mask is causal and all of them
  * when it is not; when select.per is row, the length is the row's own and the mask takes nothing away. A
@@ -33,8 +36,13 @@ typedef struct reference_decode_args {
   const int32_t *lengths;
   const int32_t *kv_indptr, *last_page_len;
   const void *kv_indices;
-  const int32_t *blocks;
-  int64_t block_count, block_tokens; /* list entries a row; tokens a block */
+  const int32_t *block_list;
+  const void *token_list; /* in select.index */
+  int64_t listed;         /* list entries of a row */
+  int64_t listed_stride_h,
+      listed_stride_row; /* entries from one kv head's lists to the next, from row to row */
+  const int32_t *row_sequences;
+  int64_t table_rows;
   const float *sinks;  /* [kv_heads*g] or NULL: logits, natural-log units; read when the mask has sinks */
   double logits_scale; /* used when the contract says `argument` */
   double *out;         /* [seqs*rows, kv_heads*g, head_dim.v], unrounded */

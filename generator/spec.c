@@ -56,6 +56,13 @@ static bool derive_output_dtype(spec_reader *r, const spec_field *f) {
   return true;
 }
 
+/* Token lists are a row's own; the other forms have one list for all rows and heads of a sequence. */
+static bool derive_per(spec_reader *r, const spec_field *f) {
+  (void)f;
+  r->spec.contract.select.per = r->spec.contract.select.form == SELECT_TOKENS ? PER_ROW : PER_SEQUENCE;
+  return true;
+}
+
 /* The language, in the order in which fields are read: a row may rely on those above it. docs/spec.md says
  * what each means. */
 static const spec_field fields[] = {
@@ -105,9 +112,11 @@ static const spec_field fields[] = {
 
     {"select", .fallback = ""},
     {"select.form", spec_parse_word, .fallback = "table", .offset = AT(select.form), .words = form_words},
+    {"select.block", spec_parse_integer, .offset = AT(select.block), .low = 1, .high = 1 << 20,
+     .forms = 1u << SELECT_BLOCKS},
     {"select.index", spec_parse_dtype, .fallback = "int32", .offset = AT(select.index),
      .dtypes = DTYPE(INT32) | DTYPE(INT64)},
-    {"select.per", spec_parse_word, .fallback = "sequence", .offset = AT(select.per), .words = per_words},
+    {"select.per", spec_parse_word, .derive = derive_per, .offset = AT(select.per), .words = per_words},
 
     {"mask", .fallback = ""},
     {"mask.causal", spec_parse_flag, .fallback = "true", .offset = AT(mask.causal), .words = boolean_words},
@@ -261,20 +270,27 @@ static bool parse_granularity(spec_reader *r, const spec_field *f, const spec_no
 }
 
 static bool has_meaning(const spec_reader *r, const spec_field *f) {
-  return !f->granularities || f->granularities & 1u << r->spec.contract.scale.granularity;
+  const contract *c = &r->spec.contract;
+  return (!f->granularities || f->granularities & 1u << c->scale.granularity) &&
+         (!f->forms || f->forms & 1u << c->select.form);
 }
 
 static bool reject_meaningless(spec_reader *r, const spec_field *f, const spec_node *key) {
+  const contract *c = &r->spec.contract;
+  unsigned allowed = f->forms ? f->forms : f->granularities;
+  int value = f->forms ? (int)c->select.form : (int)c->scale.granularity;
+  const spec_word *words = f->forms ? form_words : granularity_words;
+  const char *found = "", *separator = "";
   text with;
   text_init(&with);
-  const char *separator = "";
-  for (const spec_word *w = granularity_words; w->word; w++) {
-    if (!(f->granularities & 1u << w->value)) continue;
+  for (const spec_word *w = words; w->word; w++) {
+    if (w->value == value) found = w->word;
+    if (!(allowed & 1u << w->value)) continue;
     text_addf(&with, "%s%s", separator, w->word);
     separator = ", ";
   }
-  spec_reject(r, "spec.conflict", f, key, "%s has no meaning with granularity %s, allowed with: %s", f->path,
-              granularity_name(r->spec.contract.scale.granularity), text_string(&with));
+  spec_reject(r, "spec.conflict", f, key, "%s has no meaning with %s %s, allowed with: %s", f->path,
+              f->forms ? "form" : "granularity", found, text_string(&with));
   text_finish(&with);
   return false;
 }
@@ -301,6 +317,7 @@ static bool read_default(spec_reader *r, const spec_field *f, const spec_node *r
 static bool read_field(spec_reader *r, const spec_field *f, const spec_node *root) {
   ptrdiff_t row = f - fields;
   if (f->granularities && !is_ok(r, "scale.granularity")) return false; /* its error is enough */
+  if (f->forms && !is_ok(r, "select.form")) return false;
   if (!has_meaning(r, f)) {
     const spec_field *parent = parent_of(f);
     bool said = parent && !has_meaning(r, parent); /* of the whole section */
@@ -446,9 +463,23 @@ static void check_zero_row(spec_reader *r) {
     c->scale.writer.zero_value = rounded;
 }
 
-static void (*const checks[])(spec_reader *r) = {check_scaled_cache,  check_scale_dtype, check_tail,
-                                                 check_shared_values, check_group,       check_qmax,
-                                                 check_zero_row,      check_head_scale,  check_pages};
+/* Block lists belong to a kv head and row, token lists to a row, whatever select.per says; it says what comes
+ * with each: a length, or a list for each kv head too. */
+static void check_per(spec_reader *r) {
+  const contract *c = &r->spec.contract;
+  int row = find_field("select.per");
+  if (!is_ok(r, "select.form") || !is_ok(r, "select.per")) return;
+  bool blocks = c->select.form == SELECT_BLOCKS && c->select.per == PER_KV_HEAD;
+  bool tokens = c->select.form == SELECT_TOKENS && c->select.per == PER_SEQUENCE;
+  if (blocks || tokens)
+    spec_reject(r, "spec.conflict", &fields[row], r->nodes[row], "select.per is %s with form %s, allowed: %s",
+                per_words[c->select.per].word, form_words[c->select.form].word,
+                blocks ? "sequence, row" : "row, kv_head");
+}
+
+static void (*const checks[])(spec_reader *r) = {
+    check_scaled_cache, check_scale_dtype, check_tail,       check_shared_values, check_group,
+    check_qmax,         check_zero_row,    check_head_scale, check_pages,         check_per};
 
 /* ---- the whole ---- */
 

@@ -33,6 +33,7 @@ struct spec_field {
   int number_kind;        /* what offset2 gets when a number stands where a word could */
   const char *halves[2];  /* names of the two halves: {"qk", "v"} */
   unsigned granularities; /* mask of 1 << granularity: where the field has a meaning; 0: everywhere */
+  unsigned forms;         /* mask of 1 << select_form: likewise */
 };
 
 enum { SPEC_MAX_ERRORS = 100 };

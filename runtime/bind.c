@@ -17,6 +17,8 @@ typedef enum size_symbol {
   SIZE_ITEMS,       /* lists of pages: one a sequence, or one a (sequence, kv head) */
   SIZE_ITEMS_AND_ONE,
   SIZE_TOKENS,
+  SIZE_TABLE_ROWS,
+  SIZE_LISTED, /* entries of a block or token list */
   SIZE_DIM_QK,
   SIZE_DIM_V,
 } size_symbol;
@@ -29,13 +31,20 @@ typedef struct tensor_shape {
   size_symbol sizes[RULE_MAX_RANK];
 } tensor_shape;
 
-bool bind_rows_are_sequences(const contract *c) {
-  return c->select.per == PER_ROW;
+/* Whether query rows look up rows of a page table that they may share. */
+static bool rows_are_mapped(const contract *c) {
+  return c->select.form == SELECT_BLOCKS && c->select.per == PER_ROW;
 }
 
 static tensor_shape page_table_shape(const contract *c) {
+  if (rows_are_mapped(c)) return (tensor_shape){NULL, {SIZE_TABLE_ROWS, SIZE_TABLE_PAGES}};
   return c->select.per == PER_KV_HEAD ? (tensor_shape){NULL, {SIZE_SEQS, SIZE_KV_HEADS, SIZE_TABLE_PAGES}}
                                       : (tensor_shape){NULL, {SIZE_SEQS, SIZE_TABLE_PAGES}};
+}
+
+static tensor_shape token_list_shape(const contract *c) {
+  return c->select.per == PER_KV_HEAD ? (tensor_shape){NULL, {SIZE_KV_HEADS, SIZE_QUERY_ROWS, SIZE_LISTED}}
+                                      : (tensor_shape){NULL, {SIZE_QUERY_ROWS, SIZE_LISTED}};
 }
 
 static tensor_shape scale_shape(const layout *l) {
@@ -57,6 +66,8 @@ static const struct {
     [TENSOR_KV_INDPTR] = {FORMAT_FIXED, DTYPE_INT32, {SIZE_ITEMS_AND_ONE}},
     [TENSOR_KV_INDICES] = {FORMAT_INDEX, 0, {SIZE_TABLE_PAGES}},
     [TENSOR_LAST_PAGE_LEN] = {FORMAT_FIXED, DTYPE_INT32, {SIZE_ITEMS}},
+    [TENSOR_BLOCK_LIST] = {FORMAT_FIXED, DTYPE_INT32, {SIZE_KV_HEADS, SIZE_QUERY_ROWS, SIZE_LISTED}},
+    [TENSOR_ROW_SEQUENCES] = {FORMAT_FIXED, DTYPE_INT32, {SIZE_QUERY_ROWS}},
     [TENSOR_SLOT_MAPPING] = {FORMAT_FIXED, DTYPE_INT64, {SIZE_TOKENS}},
     [TENSOR_SINKS] = {FORMAT_FIXED, DTYPE_FP32, {SIZE_Q_HEADS}},
     [TENSOR_OUT] = {FORMAT_OUTPUT, 0, {SIZE_QUERY_ROWS, SIZE_Q_HEADS, SIZE_DIM_V}},
@@ -75,11 +86,18 @@ static bool contract_has(const contract *c, tensor_name name) {
     return c->output.lse;
   case TENSOR_PAGE_TABLE:
   case TENSOR_LENGTHS:
-    return c->select.form != SELECT_INDPTR;
+    return c->select.form == SELECT_TABLE || c->select.form == SELECT_BLOCKS;
+  case TENSOR_BLOCK_LIST:
+    return c->select.form == SELECT_BLOCKS;
+  case TENSOR_TOKEN_LIST:
+    return c->select.form == SELECT_TOKENS;
+  case TENSOR_ROW_SEQUENCES:
+    return rows_are_mapped(c);
   case TENSOR_KV_INDPTR:
   case TENSOR_KV_INDICES:
   case TENSOR_LAST_PAGE_LEN:
     return c->select.form == SELECT_INDPTR;
+  case TENSOR_LISTS:
   case TENSOR_WORKSPACE:
     return false;
   default:
@@ -120,6 +138,10 @@ static bool shape_of(const contract *c, tensor_name name, tensor_shape *out_shap
     *out_shape = page_table_shape(c);
     *out_dtype = c->select.index;
     break;
+  case TENSOR_TOKEN_LIST:
+    *out_shape = token_list_shape(c);
+    *out_dtype = c->select.index;
+    break;
   default:
     *out_shape = (tensor_shape){0};
     memcpy(out_shape->sizes, plain_tensors[name].sizes, sizeof out_shape->sizes);
@@ -132,14 +154,25 @@ static bool shape_of(const contract *c, tensor_name name, tensor_shape *out_shap
 static const struct {
   tensor_role write, decode;
 } roles[TENSOR_COUNT] = {
-    [TENSOR_Q] = {ROLE_NONE, ROLE_INPUT},          [TENSOR_K_CACHE] = {ROLE_UPDATED, ROLE_INPUT},
-    [TENSOR_V_CACHE] = {ROLE_UPDATED, ROLE_INPUT}, [TENSOR_K_SCALE] = {ROLE_UPDATED, ROLE_INPUT},
-    [TENSOR_V_SCALE] = {ROLE_UPDATED, ROLE_INPUT}, [TENSOR_PAGE_TABLE] = {ROLE_NONE, ROLE_INPUT},
-    [TENSOR_LENGTHS] = {ROLE_NONE, ROLE_INPUT},    [TENSOR_KV_INDPTR] = {ROLE_NONE, ROLE_INPUT},
-    [TENSOR_KV_INDICES] = {ROLE_NONE, ROLE_INPUT}, [TENSOR_LAST_PAGE_LEN] = {ROLE_NONE, ROLE_INPUT},
-    [TENSOR_SINKS] = {ROLE_NONE, ROLE_INPUT},      [TENSOR_K] = {ROLE_INPUT, ROLE_NONE},
-    [TENSOR_V] = {ROLE_INPUT, ROLE_NONE},          [TENSOR_SLOT_MAPPING] = {ROLE_INPUT, ROLE_NONE},
-    [TENSOR_OUT] = {ROLE_NONE, ROLE_OUTPUT},       [TENSOR_LSE] = {ROLE_NONE, ROLE_OUTPUT},
+    [TENSOR_Q] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_K_CACHE] = {ROLE_UPDATED, ROLE_INPUT},
+    [TENSOR_V_CACHE] = {ROLE_UPDATED, ROLE_INPUT},
+    [TENSOR_K_SCALE] = {ROLE_UPDATED, ROLE_INPUT},
+    [TENSOR_V_SCALE] = {ROLE_UPDATED, ROLE_INPUT},
+    [TENSOR_PAGE_TABLE] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_LENGTHS] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_KV_INDPTR] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_KV_INDICES] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_LAST_PAGE_LEN] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_BLOCK_LIST] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_TOKEN_LIST] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_ROW_SEQUENCES] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_SINKS] = {ROLE_NONE, ROLE_INPUT},
+    [TENSOR_K] = {ROLE_INPUT, ROLE_NONE},
+    [TENSOR_V] = {ROLE_INPUT, ROLE_NONE},
+    [TENSOR_SLOT_MAPPING] = {ROLE_INPUT, ROLE_NONE},
+    [TENSOR_OUT] = {ROLE_NONE, ROLE_OUTPUT},
+    [TENSOR_LSE] = {ROLE_NONE, ROLE_OUTPUT},
 };
 
 tensor_role bind_role(const contract *c, const char *operation, tensor_name name) {
@@ -172,6 +205,10 @@ static int64_t size_value(const contract *c, size_symbol symbol, const int64_t d
     return dims[DIM_TABLE_PAGES];
   case SIZE_TOKENS:
     return dims[DIM_TOKENS];
+  case SIZE_TABLE_ROWS:
+    return dims[DIM_TABLE_ROWS];
+  case SIZE_LISTED:
+    return dims[DIM_LISTED];
   case SIZE_DIM_QK:
     return c->head_dim.qk;
   case SIZE_DIM_V:
@@ -186,7 +223,7 @@ static const char *size_text(const contract *c, size_symbol symbol) {
   bool by_head = c->select.per == PER_KV_HEAD;
   switch (symbol) {
   case SIZE_SEQS:
-    return bind_rows_are_sequences(c) ? "seqs*rows" : "seqs";
+    return contract_rows_are_sequences(c) ? "seqs*rows" : "seqs";
   case SIZE_QUERY_ROWS:
     return "seqs*rows";
   case SIZE_Q_HEADS:
@@ -196,11 +233,15 @@ static const char *size_text(const contract *c, size_symbol symbol) {
   case SIZE_TABLE_PAGES:
     return "table_pages";
   case SIZE_ITEMS:
-    return by_head ? "seqs*kv_heads" : bind_rows_are_sequences(c) ? "seqs*rows" : "seqs";
+    return by_head ? "seqs*kv_heads" : contract_rows_are_sequences(c) ? "seqs*rows" : "seqs";
   case SIZE_ITEMS_AND_ONE:
-    return by_head ? "seqs*kv_heads + 1" : bind_rows_are_sequences(c) ? "seqs*rows + 1" : "seqs + 1";
+    return by_head ? "seqs*kv_heads + 1" : contract_rows_are_sequences(c) ? "seqs*rows + 1" : "seqs + 1";
   case SIZE_TOKENS:
     return "tokens";
+  case SIZE_TABLE_ROWS:
+    return "table_rows";
+  case SIZE_LISTED:
+    return "listed";
   default:
     return NULL;
   }
@@ -284,6 +325,11 @@ size_t tensor_bytes(const tensor *t) {
   return bytes;
 }
 
+int64_t bind_listed_tokens(const contract *c, const int64_t dims[DIM_COUNT]) {
+  if (!contract_makes_lists(c)) return INT64_MAX;
+  return dims[DIM_LISTED] * (c->select.form == SELECT_BLOCKS ? c->select.block : 1);
+}
+
 int64_t bind_longest(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT]) {
   int64_t longest = 0;
   if (c->select.form == SELECT_INDPTR) {
@@ -295,8 +341,10 @@ int64_t bind_longest(const contract *c, const tensors *host, const int64_t dims[
     }
     return longest;
   }
+  const int64_t most = bind_listed_tokens(c, dims);
+  if (c->select.form == SELECT_TOKENS) return most;
   const int32_t *lengths = (const int32_t *)(uintptr_t)host->by_name[TENSOR_LENGTHS].data;
   for (int64_t i = 0; i < dims[DIM_SEQS]; i++)
     if (lengths[i] > longest) longest = lengths[i];
-  return longest;
+  return longest < most ? longest : most;
 }

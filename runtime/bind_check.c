@@ -88,14 +88,18 @@ static bool table_rows_fit(const tensor *t) {
 static void check_dense(binding *b, tensor_name name) {
   const tensor *t = tensor_of(b, name);
   if (bind_layout(b->contract, name) || tensor_is_dense(t)) return;
-  bool table = name == TENSOR_PAGE_TABLE;
+  bool table = name == TENSOR_PAGE_TABLE, list = name == TENSOR_BLOCK_LIST || name == TENSOR_TOKEN_LIST;
   if (table && table_rows_fit(t)) return;
+  if (list && t->rank > 0 && (t->shape[t->rank - 1] <= 1 || tensor_stride(t, t->rank - 1) == 1)) return;
   text found;
   text_init(&found);
   text_add(&found, "strided ");
   tensor_write_strides(t, &found);
   refuse(b, "bind.strides", tensor_name_text(name), text_string(&found),
-         table ? "entries that lie together in rows of one stride" : "dense and row-major", NULL);
+         table  ? "entries that lie together in rows of one stride"
+         : list ? "entries of a list that lie together"
+                : "dense and row-major",
+         NULL);
   text_finish(&found);
 }
 
@@ -217,6 +221,27 @@ static int64_t read_pages(binding *b) {
   return 0;
 }
 
+/* Caches that both say how many heads they have say the same. `likely`: what q or k implies; the cache that
+ * has it is right. */
+static void check_cache_heads(binding *b, int64_t likely) {
+  int64_t heads[2];
+  const tensor_name caches[] = {TENSOR_K_CACHE, TENSOR_V_CACHE};
+  for (int i = 0; i < 2; i++) {
+    const layout *axes = axes_of(b, caches[i]);
+    if (!axes) return;
+    heads[i] = product_of(tensor_of(b, caches[i]), axes, AXIS_H);
+  }
+  if (heads[0] == heads[1]) return;
+  int wrong = heads[1] == likely ? 0 : 1;
+  char found[32], allowed[32];
+  snprintf(found, sizeof found, "%" PRId64, heads[wrong]);
+  snprintf(allowed, sizeof allowed, "%" PRId64, heads[1 - wrong]);
+  diags_refusef(b->errors, "bind.kv-heads", tensor_name_text(caches[wrong]), found, allowed,
+                "%s has %s kv heads, %s has %s", tensor_name_text(caches[wrong]), found,
+                tensor_name_text(caches[1 - wrong]), allowed);
+  b->good = false;
+}
+
 /* kv heads, as the cache has them, or where it is flat as the query has them. */
 static void infer_heads(binding *b, int64_t q_heads) {
   const layout *axes = axes_of(b, TENSOR_K_CACHE);
@@ -235,10 +260,30 @@ static void infer_heads(binding *b, int64_t q_heads) {
   b->good = false;
 }
 
+/* Block and token lists: sequences, entries of a list, and of the list of pages made of it. */
+static void infer_lists(binding *b) {
+  const contract *c = b->contract;
+  bool blocks = c->select.form == SELECT_BLOCKS, by_head = c->select.per == PER_KV_HEAD;
+  tensor_name list = blocks ? TENSOR_BLOCK_LIST : TENSOR_TOKEN_LIST;
+  int last = blocks || by_head ? 2 : 1;
+  int64_t list_pages;
+  b->dims[DIM_SEQS] = blocks ? read_extent(b, TENSOR_LENGTHS, 0) : read_extent(b, list, last - 1);
+  b->dims[DIM_LISTED] = read_extent(b, list, last);
+  if (blocks) {
+    b->dims[DIM_TABLE_ROWS] = read_extent(b, TENSOR_PAGE_TABLE, 0);
+    b->dims[DIM_TABLE_PAGES] = read_extent(b, TENSOR_PAGE_TABLE, 1);
+  }
+  int64_t pages = blocks ? c->select.block / c->kv.page : 1;
+  bool fits = !__builtin_mul_overflow(b->dims[DIM_LISTED], pages, &list_pages) && list_pages < INT64_MAX;
+  b->dims[DIM_LIST_WIDTH] = fits ? list_pages + 1 : INT64_MAX; /* bind.size */
+}
+
 /* Sequences, and how long the lists of pages are. */
 static void infer_selection(binding *b) {
   const contract *c = b->contract;
-  if (c->select.form == SELECT_INDPTR) {
+  if (contract_makes_lists(c)) {
+    infer_lists(b);
+  } else if (c->select.form == SELECT_INDPTR) {
     int64_t items = read_extent(b, TENSOR_LAST_PAGE_LEN, 0), heads = b->dims[DIM_KV_HEADS];
     b->dims[DIM_TABLE_PAGES] = read_extent(b, TENSOR_KV_INDICES, 0);
     b->dims[DIM_SEQS] = c->select.per == PER_KV_HEAD ? items / heads : items;
@@ -253,7 +298,7 @@ static void infer_selection(binding *b) {
 static void infer_rows(binding *b, int64_t query_rows) {
   const contract *c = b->contract;
   int64_t seqs = b->dims[DIM_SEQS], rows = seqs > 0 ? query_rows / seqs : 1;
-  int most = bind_rows_are_sequences(c) ? 1 : c->query.rows;
+  int most = contract_rows_are_sequences(c) ? 1 : c->query.rows;
   b->dims[DIM_ROWS] = rows;
   bool whole = rows >= 1 && query_rows % (seqs > 0 ? seqs : 1) == 0 && (seqs > 0 || query_rows == 0);
   if (whole && rows <= most) return;
@@ -269,7 +314,9 @@ static void infer_rows(binding *b, int64_t query_rows) {
 }
 
 static void infer_decode(binding *b) {
-  int64_t query_rows = read_extent(b, TENSOR_Q, 0), q_heads = read_extent(b, TENSOR_Q, 1);
+  int64_t query_rows = read_extent(b, TENSOR_Q, 0);
+  int64_t q_heads = b->good ? read_extent(b, TENSOR_Q, 1) : 0;
+  if (b->good) check_cache_heads(b, q_heads / b->contract->query.heads_per_kv);
   if (b->good) infer_heads(b, q_heads);
   if (b->good) infer_selection(b);
   if (b->good) infer_rows(b, query_rows);
@@ -277,7 +324,8 @@ static void infer_decode(binding *b) {
 
 static void infer_write(binding *b) {
   b->dims[DIM_TOKENS] = read_extent(b, TENSOR_K, 0);
-  b->dims[DIM_KV_HEADS] = read_extent(b, TENSOR_K, 1);
+  if (b->good) b->dims[DIM_KV_HEADS] = read_extent(b, TENSOR_K, 1);
+  if (b->good) check_cache_heads(b, b->dims[DIM_KV_HEADS]);
   if (b->good && b->dims[DIM_KV_HEADS] <= 0) refuse_shape(b, TENSOR_K, false, "kv_heads is 0");
 }
 
@@ -339,6 +387,17 @@ static void check_shapes(binding *b) {
   }
 }
 
+/* Lists of a kv head and row may lie anywhere: [H, T, listed] is often cut out of a longer buffer. */
+static void solve_list_strides(binding *b) {
+  const tensor_name names[] = {TENSOR_BLOCK_LIST, TENSOR_TOKEN_LIST};
+  for (int i = 0; i < 2; i++) {
+    if (bind_role(b->contract, b->operation, names[i]) == ROLE_NONE) continue;
+    const tensor *t = tensor_of(b, names[i]);
+    b->dims[DIM_LISTED_STRIDE_ROW] = tensor_stride(t, t->rank - 2);
+    b->dims[DIM_LISTED_STRIDE_H] = t->rank == 3 ? tensor_stride(t, 0) : 0;
+  }
+}
+
 static void solve_strides(binding *b) {
   const struct {
     tensor_name name;
@@ -364,6 +423,7 @@ static void solve_strides(binding *b) {
     };
     if (!strides_solve(&q, &b->dims[paged[i].b], &b->dims[paged[i].h], b->errors)) b->good = false;
   }
+  solve_list_strides(b);
   /* Rows of a page table that is cut out of a wider one. */
   const tensor *table = tensor_of(b, TENSOR_PAGE_TABLE);
   bool decode = bind_role(b->contract, b->operation, TENSOR_PAGE_TABLE) != ROLE_NONE;
@@ -381,11 +441,6 @@ hd_status bind_dims(const contract *c, const char *operation, const tensors *t, 
     diags_errorf(errors, "bind.operation", NULL, "unknown operation '%s', expected write or decode",
                  operation);
     return HD_INVALID;
-  }
-  if (decode && c->select.form == SELECT_BLOCKS) {
-    diags_refusef(errors, "bind.select", "select.form", "blocks", "table, indptr",
-                  "select.form: blocks can't be bound, only table and indptr");
-    return HD_DECLINED;
   }
   check_presence(&b);
   check_caches(&b);

@@ -5,8 +5,6 @@
 
 #include "launch.h"
 
-/* Whether each query row has a list of pages and a length of its own. Rows are then sequences of one row. */
-bool bind_rows_are_sequences(const contract *c);
 /* The layout of a cache or scale tensor; NULL for every other, and for one scale for all. */
 const layout *bind_layout(const contract *c, tensor_name name);
 

@@ -24,20 +24,25 @@ typedef union packed_arguments {
   unsigned char bytes[ARGUMENTS_MAX_BYTES];
 } packed_arguments;
 
+/* Lists lie at the start of the workspace, partial results behind them. */
 static bool tensor_argument(const kernel_descriptor *k, tensor_name name, const tensors *t,
-                            const int64_t dims[DIM_COUNT], uint64_t *out_address, diags *errors) {
+                            const int64_t dims[DIM_COUNT], int64_t lists_bytes, uint64_t *out_address,
+                            diags *errors) {
   bool needed = name != TENSOR_WORKSPACE || dims[DIM_SPLITS] > 1;
-  if (needed && !t->present[name]) {
-    diags_errorf(errors, "bind.missing", tensor_name_text(name),
-                 "kernel %s takes the tensor %s, which is not given", k->symbol, tensor_name_text(name));
+  tensor_name from = name == TENSOR_LISTS ? TENSOR_WORKSPACE : name;
+  if (needed && !t->present[from]) {
+    diags_errorf(errors, "bind.missing", tensor_name_text(from),
+                 "kernel %s takes the tensor %s, which is not given", k->symbol, tensor_name_text(from));
     return false;
   }
-  *out_address = t->present[name] ? t->by_name[name].data : 0;
+  *out_address = t->present[from] ? t->by_name[from].data : 0;
+  if (name == TENSOR_WORKSPACE && t->present[from]) *out_address += (uint64_t)lists_bytes;
   return true;
 }
 
 static bool pack_arguments(const kernel_descriptor *k, const tensors *t, const int64_t dims[DIM_COUNT],
-                           float scale, packed_arguments *out, size_t *out_size, diags *errors) {
+                           int64_t lists_bytes, float scale, packed_arguments *out, size_t *out_size,
+                           diags *errors) {
   size_t offsets[DESCRIPTOR_MAX_ARGUMENTS];
   size_t size = kernel_arguments_layout(k, offsets);
   if (size > sizeof out->bytes) {
@@ -53,7 +58,7 @@ static bool pack_arguments(const kernel_descriptor *k, const tensors *t, const i
     size_t bytes = argument_bytes(a);
     if (a.kind == ARGUMENT_TENSOR) {
       uint64_t address;
-      if (!tensor_argument(k, (tensor_name)a.index, t, dims, &address, errors)) return false;
+      if (!tensor_argument(k, (tensor_name)a.index, t, dims, lists_bytes, &address, errors)) return false;
       memcpy(to, &address, sizeof address);
     } else if (a.kind == ARGUMENT_LOGITS_SCALE) {
       memcpy(to, &scale, sizeof scale);
@@ -97,13 +102,15 @@ static bool plan_grid(const kernel_descriptor *k, const int64_t dims[DIM_COUNT],
 hd_status launch_operation(device *d, device_stream *s, const descriptor *desc,
                            device_function *const *functions, const tensors *t, const int64_t dims[DIM_COUNT],
                            float scale, diags *errors) {
+  int64_t lists_bytes = descriptor_lists_bytes(desc, dims);
   for (int i = 0; i < desc->kernel_count; i++) {
     const kernel_descriptor *k = &desc->kernels[i];
     if (k->only_when_split && dims[DIM_SPLITS] <= 1) continue;
     packed_arguments arguments;
     device_launch launch = {.arguments = arguments.bytes};
     bool empty;
-    if (!pack_arguments(k, t, dims, scale, &arguments, &launch.arguments_size, errors)) return HD_INVALID;
+    if (!pack_arguments(k, t, dims, lists_bytes, scale, &arguments, &launch.arguments_size, errors))
+      return HD_INVALID;
     if (!plan_grid(k, dims, &launch, &empty, errors)) return HD_INVALID;
     if (empty) continue;
     hd_status status = d->vtable->launch(d, s, functions[i], &launch, errors);

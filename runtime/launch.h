@@ -38,7 +38,8 @@ tensor_role bind_role(const contract *c, const char *operation, tensor_name name
  * "bind.…") with what was found and what was expected. Page and head strides are the tensors' own: padded,
  * permuted and interleaved caches bind as they are. DIM_TABLE_PAGES is the stride of a page table's rows.
  * DIM_SPLITS is left at 1. A cache may also come flat (rank 1, dense): the number of pages then follows from
- * its size. The contract's dtypes must be resolved. Allocates only to word a refusal. */
+ * its size. DIM_LIST_WIDTH is worked out. The contract's dtypes must be resolved. Allocates only to word a
+ * refusal. */
 hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT],
                     diags *diags);
 
@@ -49,7 +50,11 @@ bool bind_tensor(const contract *c, tensor_name name, const int64_t dims[DIM_COU
 /* The expected shape of `name` as text ("[seqs*rows, q_heads, 128]"), for messages and --help. */
 void bind_expected_shape(const contract *c, tensor_name name, text *out);
 
-/* Tokens of the longest sequence (with ragged lists: of whole pages). Tensors in host memory, bound. */
+/* Most tokens that a row can list; INT64_MAX where it lists nothing. */
+int64_t bind_listed_tokens(const contract *c, const int64_t dims[DIM_COUNT]);
+
+/* Tokens of the longest sequence (with ragged lists: of whole pages; with lists of blocks or tokens: at most
+ * what a list can hold). Tensors in host memory, bound. */
 int64_t bind_longest(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT]);
 
 /* Elements of a tensor; bytes from its first element to its last, gaps included. */
@@ -61,8 +66,8 @@ size_t tensor_bytes(const tensor *t);
 int64_t split_policy(int64_t seqs, int64_t kv_heads, int64_t longest, int64_t tile_tokens, int compute_units);
 
 /* Packs arguments and launches every kernel of the operation on the stream. No allocation, no lock, no sync.
- * `functions` in the descriptor's kernel order. A tensor that a kernel takes and `t` lacks is refused; the
- * workspace may be absent when splits is 1. */
+ * `functions` in the descriptor's kernel order. A tensor that a kernel takes and `t` lacks is refused.
+ * TENSOR_WORKSPACE is descriptor_workspace_bytes of memory; it may be absent when that is 0. */
 hd_status launch_operation(device *d, device_stream *s, const descriptor *desc,
                            device_function *const *functions, const tensors *t, const int64_t dims[DIM_COUNT],
                            float logits_scale, diags *diags);

@@ -87,7 +87,7 @@ static void check_features(question *q) {
                          c->mask.window);
   check_value(q, "match.softcap", "logits.softcap", r->softcap, c->logits.softcap);
   check_logits_scale(q);
-  if (r->prefix && c->select.per != PER_ROW)
+  if (r->prefix && !contract_rows_are_sequences(c))
     diags_decline(&q->answer->declines, "match.prefix", "query.rows", "rows behind a cached prefix",
                   "the same number of rows, at most %d, for each sequence", c->query.rows);
   if (r->splits == 0) return;
@@ -104,6 +104,7 @@ static void check_features(question *q) {
 static int64_t list_pages(const question *q) {
   const tensors *t = &q->request->tensors;
   if (q->contract.select.form == SELECT_INDPTR) return t->by_name[TENSOR_KV_INDICES].shape[0];
+  if (q->contract.select.form == SELECT_TOKENS) return INT32_MAX; /* lists say nothing of the sequence */
   const tensor *table = &t->by_name[TENSOR_PAGE_TABLE];
   return table->shape[table->rank - 1];
 }

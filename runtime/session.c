@@ -80,12 +80,13 @@ void session_unload(session *s, session_kernel *k) {
 int64_t session_splits(const session *s, const session_kernel *k, const int64_t dims[DIM_COUNT],
                        int64_t longest, int64_t asked) {
   if (asked > 0) return asked;
-  return split_policy(dims[DIM_SEQS], dims[DIM_KV_HEADS], longest, k->descriptor->tile_tokens,
+  int64_t rows = extent_value(&k->descriptor->lists, dims) > 0 ? dims[DIM_ROWS] : 1; /* lists of their own */
+  return split_policy(dims[DIM_SEQS] * rows, dims[DIM_KV_HEADS], longest, k->descriptor->tile_tokens,
                       s->facts.compute_units);
 }
 
 static hd_status make_room(session *s, session_kernel *k, const int64_t dims[DIM_COUNT], diags *errors) {
-  int64_t bytes = dims[DIM_SPLITS] > 1 ? extent_value(&k->descriptor->workspace, dims) : 0;
+  int64_t bytes = descriptor_workspace_bytes(k->descriptor, dims);
   if (bytes <= k->workspace_bytes) return HD_OK;
   const device_vtable *v = s->device->vtable;
   if (k->workspace) v->release(s->device, k->workspace, errors);

@@ -42,7 +42,7 @@ void session_unload(session *s, session_kernel *k);
 int64_t session_splits(const session *s, const session_kernel *k, const int64_t dims[DIM_COUNT],
                        int64_t longest, int64_t asked);
 
-/* Launches on device tensors and waits. Makes room in the workspace when the split needs it. */
+/* Launches on device tensors and waits. Makes room in the workspace when the launch needs it. */
 hd_status session_launch(session *s, session_kernel *k, const tensors *on_device,
                          const int64_t dims[DIM_COUNT], float logits_scale, diags *errors);
 

@@ -89,7 +89,8 @@ static hd_status do_decode(verification *v, verify_data *d, random_state *r, ver
   hd_status status = bind_dims(v->contract, "decode", &d->decode, dims, errors);
   if (status != HD_OK) return status;
   int64_t asked = v->options->split ? v->options->split : d->from->splits;
-  dims[DIM_SPLITS] = session_splits(v->session, &v->decode, dims, d->longest, asked);
+  int64_t most = bind_listed_tokens(v->contract, dims), longest = d->longest < most ? d->longest : most;
+  dims[DIM_SPLITS] = session_splits(v->session, &v->decode, dims, longest, asked);
   o->splits = dims[DIM_SPLITS];
   status = launch(v, &v->decode, "decode", &d->decode, dims, &o->decode_seconds, errors);
   if (status != HD_OK) return status;
@@ -171,6 +172,7 @@ static hd_status run_table(verification *v, void (*report)(void *, const verify_
       from = &random_case;
     }
     if (from->large && !v->options->large) continue;
+    if (from->lists && !contract_makes_lists(v->contract)) continue;
     if (v->options->only && !strstr(from->name, v->options->only)) continue;
     verify_outcome outcome;
     status = judge_case(v, from, &outcome, errors);

@@ -1,5 +1,6 @@
 #include "verify_compare.h"
 #include "oracle.h"
+#include "verify_lists.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -141,15 +142,21 @@ static void compare_lse(const verify_data *d, int64_t row, double expected, veri
  * kv_indices. */
 static void one_sequence(const verify_data *d, int64_t seq, const int64_t dims[DIM_COUNT], tensors *out,
                          int64_t out_dims[DIM_COUNT]) {
-  const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_PAGE_TABLE, TENSOR_LENGTHS, TENSOR_LAST_PAGE_LEN};
+  const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_LENGTHS, TENSOR_LAST_PAGE_LEN, TENSOR_ROW_SEQUENCES,
+                                      TENSOR_PAGE_TABLE};
   *out = d->decode;
   memcpy(out_dims, dims, DIM_COUNT * sizeof dims[0]);
   for (size_t i = 0; i < sizeof per_sequence / sizeof per_sequence[0]; i++) {
     tensor *t = &out->by_name[per_sequence[i]];
-    if (out->present[per_sequence[i]]) t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
+    bool shared = per_sequence[i] == TENSOR_PAGE_TABLE && out->present[TENSOR_ROW_SEQUENCES];
+    if (out->present[per_sequence[i]] && !shared)
+      t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
   }
   int64_t lists = d->contract->select.per == PER_KV_HEAD ? dims[DIM_KV_HEADS] : 1;
   out->by_name[TENSOR_KV_INDPTR].data += (uint64_t)(seq * lists) * sizeof(int32_t);
+  uint64_t listed_before = (uint64_t)(seq * dims[DIM_ROWS] * dims[DIM_LISTED_STRIDE_ROW]);
+  out->by_name[TENSOR_BLOCK_LIST].data += listed_before * sizeof(int32_t);
+  out->by_name[TENSOR_TOKEN_LIST].data += listed_before * (uint64_t)dtype_bytes(d->contract->select.index);
   out_dims[DIM_SEQS] = 1;
 }
 
@@ -162,20 +169,22 @@ static bool plain_contract(const contract *c, contract *out) {
   out->kv.k_dtype = out->kv.v_dtype = c->query.dtype;
   out->scale.granularity = SCALE_NONE;
   out->scale.k.count = out->scale.v.count = 0;
-  out->select.form = SELECT_TABLE;
+  if (c->select.form != SELECT_BLOCKS) out->select.form = SELECT_TABLE;
   out->select.index = DTYPE_INT32;
   out->select.per = PER_SEQUENCE;
   return layout_parse(items, 4, axes, c->kv.page, c->head_dim.qk, &out->kv.k, &ignored) &&
          layout_parse(items, 4, axes, c->kv.page, c->head_dim.v, &out->kv.v, &ignored);
 }
 
-/* Copies sequence `seq`'s rows of k or v in token order. With layout [b, s, h, d] that is the cache. */
+/* Copies the rows of k or v that sequence `seq` sees in token order. With layout [b, s, h, d] that is the
+ * cache. */
 static void gather_rows(const verify_data *d, tensor_name name, int64_t seq, void *to) {
   size_t bytes = (size_t)(d->sizes[DIM_KV_HEADS] *
                           (name == TENSOR_K ? d->contract->head_dim.qk : d->contract->head_dim.v)) *
                  (size_t)dtype_bytes(d->contract->query.dtype);
-  for (int64_t t = d->first_token[seq]; t < d->first_token[seq + 1]; t++, to = (char *)to + bytes)
-    memcpy(to, (const char *)d->memory[name] + (size_t)d->row[t] * bytes, bytes);
+  const int64_t *rows = d->row + d->first_token[verify_lists_sequence(d, seq)];
+  for (int64_t t = 0; t < d->first_token[seq + 1] - d->first_token[seq]; t++, to = (char *)to + bytes)
+    memcpy(to, (const char *)d->memory[name] + (size_t)rows[t] * bytes, bytes);
 }
 
 /* Unquantised attention of one sequence: `out` as the oracle's. */
@@ -221,7 +230,8 @@ static hd_status decode_unquantised(const verify_data *d, int64_t seq, const int
  * format. */
 static bool cosine_applies(const verify_data *d) {
   const unsigned mild = TRAIT_CLEAN | TRAIT_ZERO_QUERY | TRAIT_ZERO_TOKENS | TRAIT_SKIPPED | TRAIT_FAR;
-  return (d->from->traits & ~mild) == 0;
+  /* Token lists name places in the cache, and the unquantised one has others. */
+  return (d->from->traits & ~mild) == 0 && d->contract->select.form != SELECT_TOKENS;
 }
 
 /* What storing k and v in a format may cost. */

@@ -1,4 +1,5 @@
 #include "verify_data.h"
+#include "verify_lists.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,8 @@ static bool set_sizes(verify_data *d, int32_t lengths[CASE_MAX_SEQS]) {
   for (int i = 0; i < repeat; i++)
     for (int j = 0; j < from->length_count && seqs < CASE_MAX_SEQS; j++) {
       const case_length *l = &from->lengths[j];
-      int64_t length = l->pages * d->page + l->tiles * d->tile + l->tokens;
+      int64_t length = l->pages * d->page + l->tiles * d->tile + l->tokens +
+                       (int64_t)l->blocks * d->contract->select.block;
       if (length < 0) length = 0;
       int64_t own_pages = (length + d->page - 1) / d->page;
       lengths[seqs++] = (int32_t)length;
@@ -104,8 +106,8 @@ static bool set_sizes(verify_data *d, int32_t lengths[CASE_MAX_SEQS]) {
       d->live_tokens += length;
     }
   d->sizes[DIM_SEQS] = seqs;
-  bool rows_are_sequences = d->contract->select.per == PER_ROW;
-  d->sizes[DIM_ROWS] = rows_are_sequences ? 1 : d->contract->query.rows;
+  d->sizes[DIM_ROWS] = contract_rows_are_sequences(d->contract) ? 1 : d->contract->query.rows;
+  d->sizes[DIM_TABLE_ROWS] = seqs;
   d->sizes[DIM_KV_HEADS] = from->kv_heads;
   int64_t lists = d->contract->select.per == PER_KV_HEAD ? from->kv_heads : 1;
   d->sizes[DIM_TABLE_PAGES] = d->contract->select.form == SELECT_INDPTR ? pages * lists : most_pages + 2;
@@ -129,6 +131,7 @@ static void list_pages(verify_data *d, int64_t seq, const int64_t *own, int64_t 
   int64_t width = d->sizes[DIM_TABLE_PAGES],
           copies = c->select.per == PER_KV_HEAD ? d->sizes[DIM_KV_HEADS] : 1;
   int64_t length = d->first_token[seq + 1] - d->first_token[seq];
+  if (c->select.form == SELECT_TOKENS) return;
   for (int64_t copy = 0; copy < copies; copy++) {
     int64_t item = seq * copies + copy;
     if (c->select.form == SELECT_INDPTR) {
@@ -296,11 +299,13 @@ hd_status verify_data_init(verify_data *d, const contract *c, const verify_case 
   *d = (verify_data){.contract = c, .from = from, .page = c->kv.page, .tile = tile > 0 ? tile : 64};
   int32_t lengths[CASE_MAX_SEQS];
   bool good = set_sizes(d, lengths);
+  verify_lists_size(d, r);
   for (int i = 0; good && i < TENSOR_COUNT; i++)
     good = add_tensor(d, (tensor_name)i);
   if (good && d->memory[TENSOR_LENGTHS])
     memcpy(d->memory[TENSOR_LENGTHS], lengths, (size_t)d->sizes[DIM_SEQS] * sizeof lengths[0]);
   good = good && deal_pages(d, lengths, r);
+  if (good) verify_lists_fill(d, r);
   if (good) fill_caches(d, r);
   good = good && fill_tokens(d, r);
   if (!good) {

@@ -18,12 +18,12 @@ enum {
   TRAIT_FAR = 1 << 9,         /* a cache of more than 2^31 elements, used at its far end */
 };
 
-/* pages * page + tiles * tile + tokens */
+/* pages * page + tiles * tile + tokens + blocks * select.block */
 typedef struct case_length {
-  int pages, tiles, tokens;
+  int pages, tiles, tokens, blocks;
 } case_length;
 
-enum { CASE_MAX_SEQS = 64 };
+enum { CASE_MAX_SEQS = 64, CASE_MAX_LISTED = 4096 };
 
 typedef struct verify_case {
   const char *name;
@@ -31,6 +31,7 @@ typedef struct verify_case {
   int64_t splits; /* 0: by policy */
   unsigned traits;
   bool large;
+  bool lists; /* only for contracts with lists of blocks or tokens */
   int length_count;
   case_length lengths[16];
   int repeat; /* the list of lengths so many times; 0: once */
@@ -58,7 +59,7 @@ typedef struct verify_data {
   const contract *contract;
   const verify_case *from;
   int64_t page, tile, longest, live_tokens;
-  int64_t sizes[DIM_COUNT]; /* seqs, rows, kv_heads, pages, table_pages, tokens */
+  int64_t sizes[DIM_COUNT]; /* seqs, rows, kv_heads, pages, table_pages, table_rows, tokens, listed */
   tensors write, decode;    /* share caches and scales */
   void *memory[TENSOR_COUNT];
   /* Where each live token lies: token t of sequence s is row first_token[s] + t of these. */

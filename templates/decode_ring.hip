@@ -82,8 +82,7 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
 
   const int thread = thread_id(), warp = wave_id(), lane = lane_id();
   const int sequence = workgroup_x(), kv_head = workgroup_y(), split = workgroup_z();
-  const int *table = page_table + (i64)sequence * table_pages;
-  const int length = lengths[sequence];
+//@ select
   if (thread == CONSUMERS * 128) {
     for (int i = 0; i < STAGES; i++) {
       arrivals_init(full + 8 * i, PRODUCERS + 32 * SCALE_WARPS);

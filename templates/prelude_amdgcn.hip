@@ -46,6 +46,14 @@ DEVICE float max_of(float a, float b) { return __builtin_fmaxf(a, b); }
 DEVICE float abs_of(float a) { return __builtin_fabsf(a); }
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
+// Which lanes of a wave of LANES say yes, and how many bits are set.
+template <int LANES> DEVICE u64 lanes_with(bool yes) {
+  if constexpr (LANES == 64)
+    return __builtin_amdgcn_ballot_w64(yes);
+  else
+    return __builtin_amdgcn_ballot_w32(yes);
+}
+DEVICE int bits_set(u64 x) { return __builtin_popcountll(x); }
 // The value of the lane whose number differs in the bits of `mask`.
 DEVICE float lane_xor(float x, int mask) {
   return float_of((u32)__builtin_amdgcn_ds_bpermute((lane_id() ^ mask) << 2, (int)bits_of(x)));

@@ -41,6 +41,9 @@ DEVICE float max_of(float a, float b) { return fmaxf(a, b); }
 DEVICE float abs_of(float a) { return fabsf(a); }
 DEVICE float fused(float a, float b, float c) { return fmaf(a, b, c); }
 
+// Which lanes of a wave of LANES say yes, and how many bits are set.
+template <int LANES> DEVICE u64 lanes_with(bool yes) { return __ballot_sync(0xffffffffu, yes); }
+DEVICE int bits_set(u64 x) { return __popcll(x); }
 // The value of the lane whose number differs in the bits of `mask`.
 DEVICE float lane_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 // The value of the lane 8 further on, within each row of 16 lanes.

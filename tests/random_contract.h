@@ -58,7 +58,7 @@ static inline contract random_contract(uint64_t *state) {
   static const int granularities[] = {SCALE_TENSOR, SCALE_TOKEN_HEAD},
                    odd_granularities[] = {SCALE_NONE, SCALE_HEAD, SCALE_TOKEN, SCALE_PAGE_HEAD, SCALE_GROUP};
   static const int scale_dtypes[] = {DTYPE_FP32, DTYPE_FP16}, odd_scale_dtypes[] = {DTYPE_E8M0};
-  static const int forms[] = {SELECT_TABLE}, odd_forms[] = {SELECT_INDPTR, SELECT_BLOCKS};
+  static const int forms[] = {SELECT_TABLE}, odd_forms[] = {SELECT_INDPTR, SELECT_BLOCKS, SELECT_TOKENS};
   static const int pers[] = {PER_SEQUENCE}, odd_pers[] = {PER_KV_HEAD, PER_ROW};
   static const int indices[] = {DTYPE_INT32}, odd_indices[] = {DTYPE_INT64};
   static const int outputs[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32}, odd_outputs[] = {DTYPE_FP8_E4M3FN};
@@ -99,6 +99,11 @@ static inline contract random_contract(uint64_t *state) {
   }
   c.select.form = (select_form)PICK(state, forms, odd_forms);
   c.select.per = (select_per)PICK(state, pers, odd_pers);
+  if (c.select.form == SELECT_BLOCKS) {
+    c.select.block = c.kv.page * (1 + random_below(state, 8)) + (random_below(state, 8) == 0 ? 1 : 0);
+    if (c.select.per == PER_KV_HEAD) c.select.per = PER_ROW;
+  }
+  if (c.select.form == SELECT_TOKENS && c.select.per == PER_SEQUENCE) c.select.per = PER_ROW;
   c.select.index = (dtype)PICK(state, indices, odd_indices);
   c.mask.causal = random_below(state, 2);
   c.mask.window = PICK(state, none, windows);

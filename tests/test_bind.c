@@ -239,6 +239,37 @@ Test(bind, every_fault_is_reported_in_one_go) {
   diags_finish(&d);
 }
 
+Test(bind, a_query_of_another_rank_is_one_fault) {
+  contract c = shuffled_contract();
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  diags d;
+  set(&t, TENSOR_Q, DTYPE_BF16, 2, 3, 256, 0, 0, 0);
+  diags_init(&d);
+  cr_assert_eq(bind_dims(&c, "decode", &t, dims, &d), HD_DECLINED);
+  cr_assert_eq(d.count, 1);
+  cr_assert_str_eq(d.items[0].message, "q has shape [3, 256], expected [seqs*rows, q_heads, 32]");
+  diags_finish(&d);
+  t = write_tensors();
+  set(&t, TENSOR_K, DTYPE_BF16, 2, 7, 64, 0, 0, 0);
+  diags_init(&d);
+  cr_assert_eq(bind_dims(&c, "write", &t, dims, &d), HD_DECLINED);
+  cr_assert_eq(d.count, 1);
+  diags_finish(&d);
+}
+
+Test(bind, caches_that_differ_in_kv_heads_are_not_blamed_on_the_query) {
+  tensors t = decode_tensors();
+  t.by_name[TENSOR_K_CACHE].shape[1] = 3;
+  expect_decline("decode", &t, "bind.kv-heads", "k_cache has 3 kv heads, v_cache has 2");
+  t = decode_tensors();
+  t.by_name[TENSOR_V_CACHE].shape[1] = 1;
+  expect_decline("decode", &t, "bind.kv-heads", "v_cache has 1 kv heads, k_cache has 2");
+  t = write_tensors();
+  t.by_name[TENSOR_V_CACHE].shape[1] = 1;
+  expect_decline("write", &t, "bind.kv-heads", "v_cache has 1 kv heads, k_cache has 2");
+}
+
 Test(bind, an_address_off_16_bytes_is_refused) {
   tensors t = decode_tensors();
   t.by_name[TENSOR_K_CACHE].data = 72;
@@ -295,6 +326,115 @@ Test(bind, ragged_lists_take_the_place_of_table_and_lengths) {
   cr_assert_eq(dims[DIM_SEQS], 3);
 }
 
+/* Lists of blocks of two pages: 3 sequences, 2 kv heads, 7 entries. */
+static tensors block_tensors(int64_t rows) {
+  tensors t = decode_tensors();
+  t.by_name[TENSOR_Q].shape[0] = t.by_name[TENSOR_OUT].shape[0] = 3 * rows;
+  set(&t, TENSOR_BLOCK_LIST, DTYPE_INT32, 3, 2, 3 * rows, 7, 0, 0);
+  return t;
+}
+
+static contract block_contract(int rows, select_per per) {
+  contract c = shuffled_contract();
+  c.query.rows = rows;
+  c.select.form = SELECT_BLOCKS;
+  c.select.block = 32;
+  c.select.per = per;
+  return c;
+}
+
+/* The code of the first diagnostic, "" when it binds. */
+static const char *bound(const contract *c, const tensors *t, int64_t dims[DIM_COUNT],
+                         const char **out_field) {
+  static char code[64], field[64];
+  diags d;
+  diags_init(&d);
+  hd_status status = bind_dims(c, "decode", t, dims, &d);
+  cr_assert_eq(d.count == 0, status == HD_OK);
+  snprintf(code, sizeof code, "%s", d.count ? d.items[0].code : "");
+  snprintf(field, sizeof field, "%s", d.count ? d.items[0].field : "");
+  if (out_field) *out_field = field;
+  diags_finish(&d);
+  return code;
+}
+
+Test(bind, block_lists_come_beside_the_page_table) {
+  contract c = block_contract(4, PER_SEQUENCE);
+  tensors t = block_tensors(2);
+  int64_t dims[DIM_COUNT];
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "");
+  cr_assert_eq(dims[DIM_SEQS], 3);
+  cr_assert_eq(dims[DIM_ROWS], 2);
+  cr_assert_eq(dims[DIM_LISTED], 7);
+  cr_assert_eq(dims[DIM_LIST_WIDTH], 1 + 7 * 2, "a length, and two pages a block");
+  cr_assert_eq(dims[DIM_TABLE_PAGES], 5);
+  cr_assert_eq(dims[DIM_LISTED_STRIDE_ROW], 7);
+  cr_assert_eq(dims[DIM_LISTED_STRIDE_H], 6 * 7);
+  cr_assert_eq(bind_listed_tokens(&c, dims), 7 * 32);
+  t.by_name[TENSOR_BLOCK_LIST].shape[1] = 3;
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "bind.shape");
+  t.present[TENSOR_BLOCK_LIST] = false;
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "bind.missing");
+}
+
+Test(bind, block_lists_may_be_cut_out_of_a_longer_buffer) {
+  contract c = block_contract(1, PER_SEQUENCE);
+  tensors t = block_tensors(1);
+  int64_t dims[DIM_COUNT];
+  tensor *list = &t.by_name[TENSOR_BLOCK_LIST];
+  list->strided = true;
+  list->strides[0] = 4096 * 16;
+  list->strides[1] = 16;
+  list->strides[2] = 1;
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "");
+  cr_assert_eq(dims[DIM_LISTED_STRIDE_H], 4096 * 16);
+  cr_assert_eq(dims[DIM_LISTED_STRIDE_ROW], 16);
+  list->strides[2] = 2;
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "bind.strides");
+}
+
+Test(bind, rows_with_block_lists_say_which_row_of_the_table_is_theirs) {
+  contract c = block_contract(1, PER_ROW);
+  tensors t = block_tensors(1);
+  int64_t dims[DIM_COUNT];
+  const char *field;
+  cr_assert_str_eq(bound(&c, &t, dims, &field), "bind.missing");
+  cr_assert_str_eq(field, "row_sequences");
+  set(&t, TENSOR_ROW_SEQUENCES, DTYPE_INT32, 1, 3, 0, 0, 0, 0);
+  t.by_name[TENSOR_PAGE_TABLE].shape[0] = 2; /* fewer than rows */
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "");
+  cr_assert_eq(dims[DIM_SEQS], 3);
+  cr_assert_eq(dims[DIM_ROWS], 1);
+  cr_assert_eq(dims[DIM_TABLE_ROWS], 2);
+  t.by_name[TENSOR_ROW_SEQUENCES].shape[0] = 2;
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "bind.shape");
+}
+
+Test(bind, token_lists_take_the_place_of_table_and_lengths) {
+  contract c = example_contract(1, 32, 32);
+  c.query.heads_per_kv = 4;
+  c.kv.k = c.kv.v = example_layout("b h d", 1, 32);
+  c.select.form = SELECT_TOKENS;
+  c.select.per = PER_ROW;
+  tensors t = {0};
+  int64_t dims[DIM_COUNT];
+  set(&t, TENSOR_Q, DTYPE_BF16, 3, 5, 8, 32, 0, 0);
+  set(&t, TENSOR_K_CACHE, DTYPE_BF16, 3, 99, 2, 32, 0, 0);
+  set(&t, TENSOR_V_CACHE, DTYPE_BF16, 3, 99, 2, 32, 0, 0);
+  set(&t, TENSOR_TOKEN_LIST, DTYPE_INT32, 2, 5, 2048, 0, 0, 0);
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "");
+  cr_assert_eq(dims[DIM_SEQS], 5);
+  cr_assert_eq(dims[DIM_LISTED], 2048);
+  cr_assert_eq(dims[DIM_LIST_WIDTH], 2049);
+  c.select.per = PER_KV_HEAD;
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "bind.shape");
+  set(&t, TENSOR_TOKEN_LIST, DTYPE_INT32, 3, 2, 5, 2048, 0, 0);
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "");
+  cr_assert_eq(dims[DIM_LISTED_STRIDE_H], 5 * 2048);
+  set(&t, TENSOR_LENGTHS, DTYPE_INT32, 1, 5, 0, 0, 0, 0);
+  cr_assert_str_eq(bound(&c, &t, dims, NULL), "bind.unneeded");
+}
+
 Test(bind, the_longest_sequence_is_read_off_lengths_or_lists) {
   contract c = shuffled_contract();
   _Alignas(16) static const int32_t lengths[] = {5, 40, 7}, first[] = {0, 1, 4, 4};
@@ -305,6 +445,10 @@ Test(bind, the_longest_sequence_is_read_off_lengths_or_lists) {
   cr_assert_eq(bind_longest(&c, &t, dims), 40);
   c.select.form = SELECT_INDPTR;
   cr_assert_eq(bind_longest(&c, &t, dims), 48, "three pages of 16");
+  c.select.form = SELECT_BLOCKS;
+  c.select.block = 16;
+  const int64_t listed[DIM_COUNT] = {[DIM_SEQS] = 3, [DIM_KV_HEADS] = 2, [DIM_LISTED] = 2};
+  cr_assert_eq(bind_longest(&c, &t, listed), 32, "no list holds more than two blocks");
 }
 
 Test(bind, roles_depend_on_the_contract) {
@@ -426,6 +570,28 @@ Test(launch, arguments_are_the_kernels_c_struct) {
   cr_assert_eq(r.launches[0].block[0], 256);
   cr_assert_eq(r.launches[0].lds_bytes, 1024);
   cr_assert_eq(r.functions[1], fake_functions[1]);
+}
+
+Test(launch, lists_begin_the_workspace_and_partial_results_follow) {
+  descriptor d = two_kernels();
+  d.kernels[0].arguments[0].index = TENSOR_LISTS;
+  d.lists = (extent){4, 1, 2, {DIM_SEQS, DIM_LIST_WIDTH}};
+  tensors t = {0};
+  t.present[TENSOR_Q] = t.present[TENSOR_WORKSPACE] = true;
+  t.by_name[TENSOR_WORKSPACE].data = 0x2000;
+  int64_t dims[DIM_COUNT] = {[DIM_SEQS] = 3, [DIM_KV_HEADS] = 2, [DIM_SPLITS] = 4, [DIM_LIST_WIDTH] = 100};
+  recorder r = {.base.vtable = &recorder_vtable};
+  diags errors;
+  diags_init(&errors);
+  cr_assert_eq(launch_operation(&r.base, NULL, &d, fake_functions, &t, dims, 0.5f, &errors), HD_OK);
+  uint64_t addresses[2];
+  memcpy(addresses, r.arguments[0], sizeof addresses);
+  cr_assert_eq(addresses[0], 0x2000);
+  cr_assert_eq(addresses[1], 0x2000 + 1280, "1200 bytes of lists, in whole 256");
+  t.present[TENSOR_WORKSPACE] = false;
+  dims[DIM_SPLITS] = 1;
+  cr_assert_eq(launch_operation(&r.base, NULL, &d, fake_functions, &t, dims, 0.5f, &errors), HD_INVALID);
+  diags_finish(&errors);
 }
 
 Test(launch, the_merge_runs_only_when_split_and_no_workspace_is_needed_then) {

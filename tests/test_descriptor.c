@@ -23,6 +23,7 @@ static descriptor example(void) {
   strcpy(d.variant, "w4");
   memset(d.contract_key, 'a', 64);
   d.tile_tokens = 128;
+  d.lists = (extent){4, 1, 3, {DIM_LIST_WIDTH, DIM_SEQS, DIM_KV_HEADS}};
   d.workspace = (extent){520, 1, 4, {DIM_SEQS, DIM_ROWS, DIM_KV_HEADS, DIM_SPLITS}};
   d.kernel_count = 2;
   kernel_descriptor *k = &d.kernels[0];
@@ -109,6 +110,20 @@ Test(descriptor, extents_neither_overflow_nor_go_negative) {
   cr_expect_eq(extent_value(&nothing, dims), 0);
 }
 
+Test(descriptor, partial_results_lie_behind_the_lists) {
+  descriptor d = example();
+  int64_t dims[DIM_COUNT] = {[DIM_SEQS] = 3, [DIM_ROWS] = 1, [DIM_KV_HEADS] = 2, [DIM_LIST_WIDTH] = 13};
+  dims[DIM_SPLITS] = 1;
+  cr_expect_eq(descriptor_lists_bytes(&d, dims), 512, "312 bytes, then whole 256");
+  cr_expect_eq(descriptor_workspace_bytes(&d, dims), 512);
+  dims[DIM_SPLITS] = 4;
+  cr_expect_eq(descriptor_workspace_bytes(&d, dims), 512 + 520 * 3 * 2 * 4);
+  dims[DIM_LIST_WIDTH] = INT64_MAX / 2;
+  cr_expect_eq(descriptor_workspace_bytes(&d, dims), INT64_MAX);
+  d.lists = (extent){0};
+  cr_expect_eq(descriptor_workspace_bytes(&d, dims), 520 * 3 * 2 * 4);
+}
+
 Test(descriptor, arguments_lie_as_in_a_c_struct) {
   struct arguments {
     void *q;
@@ -158,6 +173,7 @@ Test(descriptor, comes_back_from_json_whole) {
   cr_expect_str_eq(back.operation, "decode");
   cr_expect_eq(back.tile_tokens, 128);
   cr_expect_eq(back.workspace.dim_count, 4);
+  cr_expect_eq(back.lists.dims[0], DIM_LIST_WIDTH);
   cr_expect_eq(back.kernels[1].only_when_split, true);
   cr_expect_eq(back.kernels[0].arguments[3].kind, ARGUMENT_LOGITS_SCALE);
   cr_expect(memcmp(&back.kernels[0].arguments, &d.kernels[0].arguments, sizeof d.kernels[0].arguments) == 0);
@@ -181,15 +197,19 @@ Test(descriptor, every_tensor_and_dim_survives_as_an_argument) {
   descriptor d = example();
   kernel_descriptor *k = &d.kernels[0];
   k->argument_count = 0;
+  cr_assert_leq((int)TENSOR_COUNT, (int)DESCRIPTOR_MAX_ARGUMENTS);
+  cr_assert_leq((int)DIM_COUNT, (int)DESCRIPTOR_MAX_ARGUMENTS);
   for (int i = 0; i < TENSOR_COUNT; i++)
     k->arguments[k->argument_count++] = tensor_argument((tensor_name)i);
+  kernel_descriptor *sizes = &d.kernels[1];
+  sizes->argument_count = 0;
   for (int i = 0; i < DIM_COUNT; i++)
-    k->arguments[k->argument_count++] = dim_argument((dim)i);
-  cr_assert_leq(k->argument_count, DESCRIPTOR_MAX_ARGUMENTS);
+    sizes->arguments[sizes->argument_count++] = dim_argument((dim)i);
   char *json = written(&d);
   descriptor back;
   cr_assert_eq(parse_exact(json, strlen(json), &back), HD_OK);
   cr_expect(memcmp(back.kernels[0].arguments, k->arguments, sizeof k->arguments) == 0);
+  cr_expect(memcmp(back.kernels[1].arguments, sizes->arguments, sizeof k->arguments) == 0);
   free(json);
 }
 
@@ -233,7 +253,7 @@ Test(descriptor, what_does_not_belong_is_refused) {
   static const struct {
     const char *from, *to;
   } cases[] = {
-      {"\"descriptor\": 1", "\"descriptor\": 2"},
+      {"\"descriptor\": 2", "\"descriptor\": 1"},
       {"\"operation\"", "\"Operation\""},
       {"\"target\": \"gfx950\",", ""},
       {"\"target\": \"gfx950\"", "\"target\": \"gfx950-and-too-long\""},

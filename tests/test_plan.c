@@ -86,7 +86,7 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   cr_assert(p->k_list * op->groups >= c->head_dim.qk, "%s", what);
   cr_assert(p->k_list * op->groups - c->head_dim.qk < op->groups * op->elements, "%s", what);
   cr_assert_eq(p->k_list % op->elements, 0, "%s: whole fragments of K", what);
-  cr_assert_eq(p->rows, c->select.per == PER_ROW ? 1 : c->query.rows, "%s", what);
+  cr_assert_eq(p->rows, contract_rows_have_lists(c) ? 1 : c->query.rows, "%s", what);
   int queries = p->rows * c->query.heads_per_kv, columns = p->blocks * op->columns;
   cr_assert(p->column_groups * columns >= queries && (p->column_groups - 1) * columns < queries, "%s", what);
   cr_assert(!p->folded || (p->q_parts == 2 && queries <= op->columns / 2), "%s", what);
@@ -537,6 +537,16 @@ static void edit_scale_dtype(contract *c) {
 }
 static void edit_blocks(contract *c) {
   c->select.form = SELECT_BLOCKS;
+  c->select.block = 64; /* half a page */
+}
+static void edit_tokens(contract *c) {
+  c->select.form = SELECT_TOKENS;
+  c->select.per = PER_ROW;
+}
+static void edit_window_of_blocks(contract *c) {
+  c->select.form = SELECT_BLOCKS;
+  c->select.block = c->kv.page;
+  c->mask.window = 64;
 }
 static void edit_index(contract *c) {
   c->select.index = DTYPE_FP32;
@@ -576,7 +586,9 @@ static const struct {
     {edit_dialect, BOTH, "decline.dialect", "kv.dtype"},
     {edit_group_scale, BOTH, "decline.scale-group", "scale.group"},
     {edit_scale_dtype, BOTH, "decline.scale-dtype", "scale.dtype"},
-    {edit_blocks, READER, "decline.select-form", "select.form"},
+    {edit_blocks, READER, "decline.select-block", "select.block"},
+    {edit_tokens, READER, "decline.select-page", "kv.page"},
+    {edit_window_of_blocks, READER, "decline.select-window", "mask.window"},
     {edit_index, READER, "decline.select-index", "select.index"},
     {edit_output, READER, "decline.output-dtype", "output.dtype"},
     {edit_qk, BOTH, "decline.head-dim", "head_dim.qk"},
@@ -688,6 +700,23 @@ Test(plan, what_the_ring_lacks_takes_the_direct_structure) {
     cr_expect_eq(p.structure, STRUCTURE_DIRECT, "case %zu", i);
     cr_expect_neq(*p.structure_reason, 0, "case %zu says why", i);
   }
+  spec_finish(&s);
+}
+
+Test(plan, the_ring_reads_lists_that_were_made_on_the_device) {
+  spec s = shipped("minimax-m3-sparse-blocks-fp8");
+  const target *t = target_find("sm_90");
+  contract c = contract_resolve(&s.contract, t->fp8);
+  for (int rows = 1; rows <= 4; rows++) {
+    c.query.rows = rows;
+    decode_plan p = freely_planned(&c, t);
+    cr_expect_eq(p.structure, STRUCTURE_RING, "%s", p.structure_reason);
+    cr_expect_eq(p.rows, 1, "each row has a list of its own");
+  }
+  c.select.per = PER_ROW;
+  cr_expect_eq(freely_planned(&c, t).structure, STRUCTURE_RING);
+  c.select.index = DTYPE_INT64;
+  cr_expect_eq(freely_planned(&c, t).structure, STRUCTURE_DIRECT);
   spec_finish(&s);
 }
 

@@ -131,6 +131,20 @@ Test(spec, scale_layouts_follow_the_granularity) {
   }
 }
 
+Test(spec, token_lists_are_a_rows_own_unless_it_says_otherwise) {
+  char *yaml = spec_with(base_spec, "head_dim: 128\n", "head_dim: 128\nselect: {form: tokens}\n");
+  spec s = parse_good(yaml);
+  cr_expect_eq(s.contract.select.per, PER_ROW);
+  spec_finish(&s);
+  free(yaml);
+  yaml = spec_with(base_spec, "head_dim: 128\n", "head_dim: 128\nselect: {form: blocks, block: 64}\n");
+  s = parse_good(yaml);
+  cr_expect_eq(s.contract.select.per, PER_SEQUENCE);
+  cr_expect_eq(s.contract.select.block, 64);
+  spec_finish(&s);
+  free(yaml);
+}
+
 Test(spec, aliases_stand_for_what_they_name) {
   char *yaml = spec_with(base_spec, "  k: [b, h, d/16, s, d%16]\n  v: [b, h, s/16, d, s%16]\n",
                          "  k: &hnd [b, h, s, d]\n  v: *hnd\n");
@@ -275,6 +289,8 @@ Test(spec, names_what_is_missing_at_the_section_that_lacks_it) {
       {"  granularity: token_head\n", "  dtype: fp32\n", "spec.missing", 10, 1,
        "scale.granularity is missing"},
       {"granularity: token_head", "granularity: group", "spec.missing", 10, 1, "scale.group is missing"},
+      {"head_dim: 128\n", "head_dim: 128\nselect: {form: blocks}\n", "spec.missing", 5, 1,
+       "select.block is missing"},
   };
   EXPECT_REFUSALS(cases);
 }
@@ -392,6 +408,12 @@ Test(spec, refuses_fields_that_contradict_each_other) {
       {"token_head", "none\n  dtype: fp32", "spec.conflict", 12, 3, "no meaning with granularity none"},
       {"token_head", "group\n  group: {k: 32, v: 48}", "spec.conflict", 12, 10, "scale.group.v is 48"},
       {"token_head", "{group: 32}\n  group: 32", "spec.conflict", 11, 16, "given here and in scale.group"},
+      {"head_dim: 128\n", "head_dim: 128\nselect: {block: 128}\n", "spec.conflict", 5, 10,
+       "no meaning with form table, allowed with: blocks"},
+      {"head_dim: 128\n", "head_dim: 128\nselect: {form: blocks, block: 128, per: kv_head}\n",
+       "spec.conflict", 5, 41, "allowed: sequence, row"},
+      {"head_dim: 128\n", "head_dim: 128\nselect: {form: tokens, per: sequence}\n", "spec.conflict", 5, 29,
+       "allowed: row, kv_head"},
   };
   EXPECT_REFUSALS(cases);
 }

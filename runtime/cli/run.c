@@ -309,7 +309,8 @@ static int reference(cli *c) {
   "Tensors by name and shape. bf16 travels as uint16, fp8 as uint8.\n"                                       \
   "  decode takes q [seqs*rows, q_heads, d], k_cache, v_cache, k_scale and v_scale (where the contract "     \
   "has\n"                                                                                                    \
-  "    scales), page_table int32 [seqs, pages], lengths int32 [seqs], sinks (where it has them); it gives\n" \
+  "    scales), page_table int32 [seqs, pages], lengths int32 [seqs] (docs/cli.md has those of the other\n"  \
+  "    forms of selection), sinks (where it has them); it gives\n"                                           \
   "    out [seqs*rows, q_heads, d] and lse fp32 [seqs*rows, q_heads] (where it has one).\n"                  \
   "  write takes k and v [tokens, kv_heads, d], slot_mapping int64 [tokens], and k_cache, v_cache and "      \
   "scales\n"                                                                                                 \
