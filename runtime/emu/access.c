@@ -7,29 +7,29 @@
 /* ---- What moves ---- */
 
 #define LOAD(name, bytes)                                                                                    \
-  { name, EMU_LOAD, bytes, 1, 0, false, false, false, false, 0 }
+  { name, EMU_LOAD, bytes, 1, 0, false, false, false, false, 0, 0 }
 #define LOAD_SIGNED(name, bytes)                                                                             \
-  { name, EMU_LOAD, bytes, 1, 0, true, false, false, false, 0 }
+  { name, EMU_LOAD, bytes, 1, 0, true, false, false, false, 0, 0 }
 #define LOAD_D16(name, bytes, sign, high)                                                                    \
-  { name, EMU_LOAD, bytes, 1, 0, sign, true, high, false, 0 }
+  { name, EMU_LOAD, bytes, 1, 0, sign, true, high, false, 0, 0 }
 #define STORE(name, bytes)                                                                                   \
-  { name, EMU_STORE, bytes, 1, 0, false, false, false, false, 0 }
+  { name, EMU_STORE, bytes, 1, 0, false, false, false, false, 0, 0 }
 #define STORE_HIGH(name, bytes)                                                                              \
-  { name, EMU_STORE, bytes, 1, 0, false, true, true, false, 0 }
+  { name, EMU_STORE, bytes, 1, 0, false, true, true, false, 0, 0 }
 #define TO_LDS(name, bytes)                                                                                  \
-  { name, EMU_LOAD_TO_LDS, bytes, 1, 0, false, false, false, false, 0 }
+  { name, EMU_LOAD_TO_LDS, bytes, 1, 0, false, false, false, false, 0, 0 }
 #define TO_LDS_SIGNED(name, bytes)                                                                           \
-  { name, EMU_LOAD_TO_LDS, bytes, 1, 0, true, false, false, false, 0 }
+  { name, EMU_LOAD_TO_LDS, bytes, 1, 0, true, false, false, false, 0, 0 }
 #define ASYNC(name, bytes)                                                                                   \
-  { name, EMU_ASYNC_TO_LDS, bytes, 1, 0, false, false, false, false, 0 }
+  { name, EMU_ASYNC_TO_LDS, bytes, 1, 0, false, false, false, false, 0, 0 }
 #define ASYNC_FROM(name, bytes)                                                                              \
-  { name, EMU_ASYNC_FROM_LDS, bytes, 1, 0, false, false, false, false, 0 }
+  { name, EMU_ASYNC_FROM_LDS, bytes, 1, 0, false, false, false, false, 0, 0 }
 #define ATOMIC(name, bytes, operation)                                                                       \
-  { name, EMU_ATOMIC, bytes, 1, 0, false, false, false, false, operation }
+  { name, EMU_ATOMIC, bytes, 1, 0, false, false, false, false, operation, 0 }
 #define RETURNS(name, bytes, operation)                                                                      \
-  { name, EMU_ATOMIC, bytes, 1, 0, false, false, false, true, operation }
-#define TRANSPOSED(name, bytes, element)                                                                     \
-  { name, EMU_LOAD_TRANSPOSED, bytes, 1, 0, false, false, false, false, element }
+  { name, EMU_ATOMIC, bytes, 1, 0, false, false, false, true, operation, 0 }
+#define TRANSPOSED(name, bytes, element, layout)                                                             \
+  { name, EMU_LOAD_TRANSPOSED, bytes, 1, 0, false, false, false, false, element, layout }
 
 static const emu_access memory_accesses[] = {
     LOAD("load_dword", 4),
@@ -95,7 +95,13 @@ static const emu_access memory_accesses[] = {
     LOAD("load_monitor_b32", 4),
     LOAD("load_monitor_b64", 8),
     LOAD("load_monitor_b128", 16),
-    {"prefetch_b8", EMU_PREFETCH, 1, 1, 0, false, false, false, false, 0},
+    TRANSPOSED("load_tr_b64", 8, 8, EMU_TRANSPOSE_EIGHT),
+    TRANSPOSED("load_tr_b128", 16, 16, EMU_TRANSPOSE_EIGHT),
+    TRANSPOSED("load_tr16_b128", 16, 16, EMU_TRANSPOSE_EIGHT),
+    TRANSPOSED("load_tr8_b64", 8, 8, EMU_TRANSPOSE_EIGHT),
+    TRANSPOSED("load_tr6_b96", 12, 6, EMU_TRANSPOSE_COLUMNS),
+    TRANSPOSED("load_tr4_b64", 8, 4, EMU_TRANSPOSE_COLUMNS),
+    {"prefetch_b8", EMU_PREFETCH, 1, 1, 0, false, false, false, false, 0, 0},
     /* atomics: gfx9, then gfx12 */
     ATOMIC("atomic_swap", 4, EMU_SWAP),
     ATOMIC("atomic_cmpswap", 4, EMU_COMPARE_SWAP),
@@ -164,7 +170,7 @@ static const emu_access memory_accesses[] = {
 };
 
 #define PAIR(name, kind, bytes, stride)                                                                      \
-  { name, kind, bytes, 2, stride, false, false, false, false, 0 }
+  { name, kind, bytes, 2, stride, false, false, false, false, 0, 0 }
 
 /* An LDS operation that exists with and without a returned value. */
 #define BOTH(plain, returning, bytes, operation)                                                             \
@@ -277,9 +283,14 @@ static const emu_access lds_accesses[] = {
     BOTH("add_f64", "add_rtn_f64", 8, EMU_ADD_FLOAT),
     BOTH("min_f64", "min_rtn_f64", 8, EMU_MIN_FLOAT),
     BOTH("max_f64", "max_rtn_f64", 8, EMU_MAX_FLOAT),
-    TRANSPOSED("read_b64_tr_b16", 8, 16),
-    TRANSPOSED("read_b64_tr_b8", 8, 8),
-    TRANSPOSED("read_b64_tr_b4", 8, 4),
+    TRANSPOSED("read_b64_tr_b16", 8, 16, EMU_TRANSPOSE_ROWS),
+    TRANSPOSED("read_b64_tr_b8", 8, 8, EMU_TRANSPOSE_ROWS),
+    TRANSPOSED("read_b96_tr_b6", 12, 6, EMU_TRANSPOSE_ROWS),
+    TRANSPOSED("read_b64_tr_b4", 8, 4, EMU_TRANSPOSE_ROWS),
+    TRANSPOSED("load_tr16_b128", 16, 16, EMU_TRANSPOSE_EIGHT),
+    TRANSPOSED("load_tr8_b64", 8, 8, EMU_TRANSPOSE_TWO_FOURS),
+    TRANSPOSED("load_tr6_b96", 12, 6, EMU_TRANSPOSE_COLUMNS),
+    TRANSPOSED("load_tr4_b64", 8, 4, EMU_TRANSPOSE_COLUMNS),
 };
 
 const emu_access *emu_accesses(bool lds, size_t *out_count) {
@@ -298,6 +309,16 @@ const emu_access *emu_find_access(const char *name, bool lds) {
 
 /* ---- Where ---- */
 
+/* Four words of scalars. Until gfx12: base 47:0, stride 61:48, num_records 95:64. gfx1250, as LLVM makes
+ * them: base 56:0, num_records 101:57, stride 121:108. */
+emu_buffer emu_read_buffer(const emu_wave *w, int index) {
+  uint64_t low = emu_pair(w, index), high = emu_pair(w, index + 2);
+  if (w->target->wide_buffers)
+    return (emu_buffer){low & ((UINT64_C(1) << 57) - 1), (high & ((UINT64_C(1) << 38) - 1)) << 7 | low >> 57,
+                        high >> 44 & 0x3fff};
+  return (emu_buffer){low & ((UINT64_C(1) << 48) - 1), (uint32_t)high, low >> 48 & 0x3fff};
+}
+
 /* Where one lane's access goes. */
 typedef struct place {
   emu_space space; /* EMU_GLOBAL, EMU_LDS or EMU_SCRATCH */
@@ -306,33 +327,17 @@ typedef struct place {
   uint32_t bytes; /* 0: all; else how many of them lie before num_records */
 } place;
 
-typedef struct buffer_resource {
-  uint64_t base, records;
-  uint32_t stride, offset; /* offset: the scalar one */
-  bool structured;
-} buffer_resource;
-
 /* Operands of an access, found once for all lanes. `data` is where values come from or go to. */
 typedef struct operands {
   const emu_operand *address, *scalar, *data, *result;
-  buffer_resource buffer;
+  emu_buffer buffer;
+  uint32_t buffer_offset; /* the scalar one */
 } operands;
-
-static buffer_resource read_resource(emu_wave *w, const emu_operand *o, const emu_operand *offset) {
-  buffer_resource r;
-  uint32_t high = w->s[o->index + 1];
-  r.base = (uint64_t)(high & 0xffff) << 32 | w->s[o->index];
-  r.stride = high >> 16 & 0x3fff;
-  r.records = w->s[o->index + 2];
-  r.offset = emu_scalar32(w, offset);
-  r.structured = r.stride != 0;
-  return r;
-}
 
 /* Text order. global, flat, scratch: [result,] address, [data,] saddr. buffer: data, address, resource,
  * offset. ds: [result,] address, data, data. */
 static operands find_operands(emu_wave *w, const emu_instruction *i) {
-  operands o = {NULL, NULL, NULL, NULL, {0, 0, 0, 0, false}};
+  operands o = {NULL, NULL, NULL, NULL, {0, 0, 0}, 0};
   int n = 0;
   emu_access_kind kind = i->access->kind;
   if (i->space == EMU_BUFFER) {
@@ -340,7 +345,8 @@ static operands find_operands(emu_wave *w, const emu_instruction *i) {
     if (i->operand_count - n > 2) o.address = &i->operand[n++];
     if (o.address && o.address->kind == EMU_OFF) o.address = NULL;
     const emu_operand *resource = &i->operand[n++];
-    o.buffer = read_resource(w, resource, &i->operand[n]);
+    o.buffer = emu_read_buffer(w, resource->index);
+    o.buffer_offset = emu_scalar32(w, &i->operand[n]);
     if (kind == EMU_ATOMIC && !(i->sc0 || i->glc)) o.result = NULL;
     return o;
   }
@@ -382,7 +388,7 @@ static place resolve_flat(const emu_wave *w, uint64_t address) {
 }
 
 static place buffer_place(emu_wave *w, const emu_instruction *i, const operands *o, int lane) {
-  const buffer_resource *b = &o->buffer;
+  const emu_buffer *b = &o->buffer;
   uint64_t index = 0, offset = (uint64_t)i->offset;
   if (i->idxen) index = vector32(w, o->address, lane);
   if (i->offen) {
@@ -391,14 +397,14 @@ static place buffer_place(emu_wave *w, const emu_instruction *i, const operands 
     offset += vector32(w, &second, lane);
   }
   uint32_t bytes = i->access->bytes;
-  place p = {EMU_GLOBAL, b->base + b->offset + index * b->stride + offset, false, 0};
-  if (b->structured) {
+  place p = {EMU_GLOBAL, b->base + o->buffer_offset + index * b->stride + offset, false, 0};
+  if (b->stride) {
     p.dropped = index >= b->records || (i->offen && offset + bytes > b->stride);
     return p;
   }
   /* Loads and stores of several words are checked word by word, all else as a whole (ISA documents, range
    * checking). */
-  uint64_t start = offset + b->offset, room = start < b->records ? b->records - start : 0;
+  uint64_t start = offset + o->buffer_offset, room = start < b->records ? b->records - start : 0;
   emu_access_kind kind = i->access->kind;
   bool by_word = (kind == EMU_LOAD || kind == EMU_STORE) && !i->lds;
   if (room < bytes) {
@@ -739,41 +745,47 @@ static void atomic(emu_wave *w, const emu_instruction *i) {
   }
 }
 
-/* ---- Transposed LDS reads of gfx950 ----
- * 16 lanes together read a matrix whose rows have 16 elements: with `per` elements in a lane's 64 bits, 16 /
- * per neighbouring lanes address one row, and `per` rows are read. Lane t then holds column t, row e in
- * element e. (Kernels in the field use exactly this: lane l of 16 addresses row l / (16 / per), columns from
- * (l % (16 / per)) * per.) EXEC must be all ones. */
-static uint32_t element_of(const uint8_t *bytes, unsigned index, unsigned bits) {
-  unsigned at = index * bits;
-  uint32_t word = bits == 16 ? (uint32_t)bytes[at / 8] | (uint32_t)bytes[at / 8 + 1] << 8
-                             : (uint32_t)bytes[at / 8] >> (at % 8);
-  return word & ((1u << bits) - 1);
+/* ---- Transposed loads ---- */
+
+/* `bits` bits from bit `at` of bytes that end with `size`. */
+static uint32_t bits_of(const uint8_t *bytes, unsigned size, unsigned at, unsigned bits) {
+  uint32_t word = bytes[at / 8];
+  if (at / 8 + 1 < size) word |= (uint32_t)bytes[at / 8 + 1] << 8;
+  return word >> at % 8 & ((1u << bits) - 1);
 }
 
+/* Every lane fetches its bytes, then elements change lanes (transpose.c). EXEC must be all ones: what
+ * inactive lanes contribute is not documented. */
 static void load_transposed(emu_wave *w, const emu_instruction *i) {
+  enum { MAX_BYTES = 16 };
   const emu_access *a = i->access;
-  enum { BLOCK = 16, BYTES = 8 };
   if (emu_exec(w) != (w->lanes == 64 ? UINT64_MAX : UINT32_MAX)) {
     emu_fault(w, i, -1, "a transposed load needs all lanes active");
     return;
   }
+  if (a->layout != EMU_TRANSPOSE_ROWS && w->lanes == 64) {
+    emu_fault(w, i, -1, "the emulator does not implement this transposed load in a wave of 64 lanes");
+    return;
+  }
   operands o = find_operands(w, i);
-  unsigned bits = a->atomic, per = 64 / bits, lanes_a_row = BLOCK / per;
-  uint8_t in[EMU_LANES][BYTES];
+  unsigned bits = a->atomic, per = a->bytes * 8u / bits;
+  uint8_t in[EMU_LANES][MAX_BYTES];
   for (int lane = 0; lane < w->lanes; ++lane) {
-    const uint8_t *from = resolve(w, i, place_of(w, i, &o, lane), lane, BYTES, false);
+    const uint8_t *from = resolve(w, i, place_of(w, i, &o, lane), lane, a->bytes, false);
     if (!from) return;
-    memcpy(in[lane], from, BYTES);
+    memcpy(in[lane], from, a->bytes);
   }
   uint32_t row = emu_row_of(w, o.result);
   for (int lane = 0; lane < w->lanes; ++lane) {
-    unsigned base = (unsigned)lane & ~(BLOCK - 1u), t = (unsigned)lane % BLOCK;
-    uint64_t value = 0;
-    for (unsigned e = 0; e < per; ++e)
-      value |= (uint64_t)element_of(in[base + e * lanes_a_row + t / per], t % per, bits) << (e * bits);
-    w->v[row][lane] = (uint32_t)value;
-    w->v[row + 1][lane] = (uint32_t)(value >> 32);
+    uint64_t pending = 0;
+    unsigned filled = 0, word = 0;
+    for (unsigned e = 0; e < per; ++e) {
+      emu_origin from = emu_transposed_origin(a, (unsigned)lane, e);
+      pending |= (uint64_t)bits_of(in[from.lane], a->bytes, from.index * bits, bits) << filled;
+      filled += bits;
+      for (; filled >= 32; filled -= 32, pending >>= 32)
+        w->v[row + word++][lane] = (uint32_t)pending;
+    }
   }
 }
 

@@ -42,6 +42,14 @@ typedef enum emu_atomic {
   EMU_ADD_PACKED_BF16
 } emu_atomic;
 
+/* How a transposed load spreads what its lanes fetch (transpose.c). */
+typedef enum emu_transpose {
+  EMU_TRANSPOSE_ROWS,      /* gfx950 */
+  EMU_TRANSPOSE_EIGHT,     /* gfx12: 16 bits; 8 bits from memory */
+  EMU_TRANSPOSE_TWO_FOURS, /* gfx1250: 8 bits from LDS */
+  EMU_TRANSPOSE_COLUMNS    /* gfx1250: 4 and 6 bits */
+} emu_transpose;
+
 typedef struct emu_access {
   const char *name;
   emu_access_kind kind;
@@ -53,7 +61,14 @@ typedef struct emu_access {
   bool d16_high;
   bool returns;   /* ds_…_rtn */
   uint8_t atomic; /* emu_atomic; transposed loads: bits of an element */
+  uint8_t layout; /* emu_transpose */
 } emu_access;
+
+/* Where an element of a transposed load comes from. */
+typedef struct emu_origin {
+  unsigned lane, index;
+} emu_origin;
+emu_origin emu_transposed_origin(const emu_access *access, unsigned lane, unsigned element);
 
 /* All that can move through memory, or through LDS. */
 const emu_access *emu_accesses(bool lds, size_t *out_count);

@@ -236,22 +236,43 @@ static void s_load_u16(emu_wave *w, const emu_instruction *i) {
   load_scalar_narrow(w, i, 2, false);
 }
 
-/* Words past num_records read as 0. */
+/* What a scalar load from a buffer may take: bytes past num_records read as 0. */
+static bool load_buffer_part(emu_wave *w, const emu_instruction *i, uint64_t offset, uint32_t bytes,
+                             uint32_t *out_value) {
+  emu_buffer buffer = emu_read_buffer(w, i->operand[1].index);
+  uint64_t end = buffer.stride ? buffer.records * buffer.stride : buffer.records;
+  *out_value = 0;
+  if (offset + bytes > end) return true;
+  const uint8_t *from = emu_global(w, i, -1, buffer.base + offset, bytes, false);
+  if (from) memcpy(out_value, from, bytes);
+  return from != NULL;
+}
+
 static void load_scalar_buffer(emu_wave *w, const emu_instruction *i) {
-  const emu_operand *resource = &i->operand[1];
-  uint64_t base = emu_pair(w, resource->index) & UINT64_C(0x0000ffffffffffff);
-  uint64_t records = w->s[resource->index + 2], offset = scalar_offset(w, i) & ~UINT64_C(3);
-  uint32_t stride = w->s[resource->index + 1] >> 16 & 0x3fff;
-  if (stride) records *= stride;
-  for (uint32_t n = 0; n < i->operand[0].count; ++n) {
-    uint32_t value = 0;
-    if (offset + 4 * n + 4 <= records) {
-      const uint8_t *from = emu_global(w, i, -1, base + offset + 4 * n, 4, false);
-      if (!from) return;
-      memcpy(&value, from, 4);
-    }
-    w->s[i->operand[0].index + n] = value;
-  }
+  uint64_t offset = scalar_offset(w, i) & ~UINT64_C(3);
+  uint32_t words[16];
+  for (uint32_t n = 0; n < i->operand[0].count; ++n)
+    if (!load_buffer_part(w, i, offset + 4 * n, 4, &words[n])) return;
+  memcpy(&w->s[i->operand[0].index], words, 4 * i->operand[0].count);
+}
+
+static void load_scalar_buffer_narrow(emu_wave *w, const emu_instruction *i, uint32_t bytes,
+                                      bool sign_extend) {
+  uint32_t value, sign = bytes == 1 ? 0x80 : 0x8000;
+  if (!load_buffer_part(w, i, scalar_offset(w, i) & ~(uint64_t)(bytes - 1), bytes, &value)) return;
+  emu_set_scalar32(w, &i->operand[0], sign_extend ? (value ^ sign) - sign : value);
+}
+static void s_buffer_load_i8(emu_wave *w, const emu_instruction *i) {
+  load_scalar_buffer_narrow(w, i, 1, true);
+}
+static void s_buffer_load_u8(emu_wave *w, const emu_instruction *i) {
+  load_scalar_buffer_narrow(w, i, 1, false);
+}
+static void s_buffer_load_i16(emu_wave *w, const emu_instruction *i) {
+  load_scalar_buffer_narrow(w, i, 2, true);
+}
+static void s_buffer_load_u16(emu_wave *w, const emu_instruction *i) {
+  load_scalar_buffer_narrow(w, i, 2, false);
 }
 
 static void read_clock(emu_wave *w, const emu_instruction *i) {
@@ -381,6 +402,7 @@ const emu_row emu_control_rows[] = {
     IGNORED("s_ttracedata"),
     IGNORED("s_ttracedata_imm"),
     IGNORED("s_sendmsg"),
+    IGNORED("s_sendmsghalt"),
     IGNORED("s_prefetch_inst"),
     IGNORED("s_prefetch_inst_pc_rel"),
     IGNORED("s_prefetch_data"),
@@ -400,6 +422,7 @@ const emu_row emu_control_rows[] = {
     IGNORED("ds_nop"),
     {"s_sleep", s_sleep, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED | EMU_YIELDS},
     {"s_sleep_var", s_sleep, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED | EMU_YIELDS},
+    {"s_monitor_sleep", s_sleep, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED | EMU_YIELDS},
     {"s_wakeup", ignore, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
     {"s_endpgm", s_endpgm, 0, EMU_NO_DESTINATION | EMU_ENDS_BLOCK | EMU_TEXT_IGNORED},
     {"s_endpgm_saved", s_endpgm, 0, EMU_NO_DESTINATION | EMU_ENDS_BLOCK | EMU_TEXT_IGNORED},
@@ -455,6 +478,10 @@ const emu_row emu_control_rows[] = {
     {"s_buffer_load_b128", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
     {"s_buffer_load_b256", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
     {"s_buffer_load_b512", load_scalar_buffer, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_i8", s_buffer_load_i8, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_u8", s_buffer_load_u8, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_i16", s_buffer_load_i16, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
+    {"s_buffer_load_u16", s_buffer_load_u16, 1, EMU_MEMORY | EMU_SCALAR_LOAD},
     {"s_memtime", read_clock, 1, EMU_SCALAR_LOAD},
     {"s_memrealtime", read_clock, 1, EMU_SCALAR_LOAD},
     {"s_getreg_b32", s_getreg_b32, 1, 0},

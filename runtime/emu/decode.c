@@ -27,7 +27,7 @@ static const emu_row *const tables[] = {
     emu_vector_float_rows, emu_vector_double_rows,  emu_vector_divide_rows, emu_vector_half_rows,
     emu_vector_bits_rows,  emu_vector_integer_rows, emu_vector_packed_rows, emu_vector_convert_rows,
     emu_vector_bytes_rows, emu_vector_compare_rows, emu_vector_wide_rows,   emu_vector_scale_rows,
-    emu_matrix_rows,
+    emu_matrix_rows,       emu_vector_span_rows,
 };
 
 const emu_row *emu_find_row(const char *name, size_t length) {
@@ -276,6 +276,7 @@ static const modifier modifiers[] = {
     {"blgp", MODIFIER_BYTE, FIELD(blgp), 0},
     {"byte_sel", MODIFIER_BYTE, FIELD(byte_sel), 0},
     {"index_key", MODIFIER_BYTE, FIELD(index_key), 0},
+    {"scale_sel", MODIFIER_BYTE, FIELD(scale_select), 0},
     {"bitop3", MODIFIER_SHORT, FIELD(bitop3), 0},
     {"neg", MODIFIER_BITS, FIELD(blgp), 0}, /* f64 matrix instructions reuse blgp as negation */
     {"neg_lo", MODIFIER_BITS, FIELD(neg_lo), 0},
@@ -456,11 +457,9 @@ typedef struct space_prefix {
   emu_space space;
 } space_prefix;
 
-static const space_prefix spaces[] = {{"global_", EMU_GLOBAL},
-                                      {"flat_", EMU_FLAT},
-                                      {"buffer_", EMU_BUFFER},
-                                      {"scratch_", EMU_SCRATCH},
-                                      {"ds_", EMU_LDS}};
+static const space_prefix spaces[] = {{"global_", EMU_GLOBAL},   {"flat_", EMU_FLAT}, {"buffer_", EMU_BUFFER},
+                                      {"cluster_", EMU_GLOBAL}, /* a workgroup is its own cluster */
+                                      {"scratch_", EMU_SCRATCH}, {"ds_", EMU_LDS}};
 
 static const emu_row memory_row = {"memory", NULL, 0, EMU_MEMORY};
 

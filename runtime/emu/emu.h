@@ -184,9 +184,10 @@ struct emu_instruction {
   uint8_t matrix_a_scale_format, matrix_b_scale_format;
   bool matrix_a_reuse, matrix_b_reuse;
   bool glc, slc, nontemporal, sc0, sc1, lds, offen, idxen, addr64, scale_offset, gds, tfe;
-  uint16_t bitop3;   /* v_bitop3_b32 bitop3:0x… */
-  uint8_t byte_sel;  /* byte_sel:n of gfx12 conversions */
-  uint8_t index_key; /* sparse matrix instructions */
+  uint16_t bitop3;      /* v_bitop3_b32 bitop3:0x… */
+  uint8_t byte_sel;     /* byte_sel:n of gfx12 conversions */
+  uint8_t index_key;    /* sparse matrix instructions */
+  uint8_t scale_select; /* scale_sel:n of conversions whose scale comes by lane */
   emu_operand operand[EMU_MAX_OPERANDS];
   uint64_t address;                /* of the instruction in the code object */
   uint32_t target;                 /* branches: index of the instruction jumped to */
@@ -208,6 +209,7 @@ typedef struct emu_target {
       replicates_packed_scalar; /* gfx1250: packed f32 reads the low half of a scalar pair for both results */
   bool global_scratch;          /* gfx1250: scratch has global addresses, flat_scratch_base + lane << 52 */
   bool signed_address_offset;   /* gfx1250: the 32-bit offset beside a scalar base is signed */
+  bool wide_buffers;            /* gfx1250: buffer descriptors with 57 bits of address */
   int compute_units;
   int64_t memory_bytes, l2_bytes;
   const char *product;
@@ -329,6 +331,7 @@ extern const emu_row
     emu_vector_integer_rows[]; /* vector_integer.c: 32 and 16 bits, carries, sums of differences */
 extern const emu_row emu_vector_packed_rows[];  /* vector_packed.c: v_pk_*, dot */
 extern const emu_row emu_vector_wide_rows[];    /* vector_wide.c: 64-bit integers */
+extern const emu_row emu_vector_span_rows[];    /* vector_span.c: results of several registers */
 extern const emu_row emu_vector_scale_rows[];   /* vector_scale.c: conversions with a block scale */
 extern const emu_row emu_vector_convert_rows[]; /* vector_convert.c: v_cvt_* of 16 bits and more */
 extern const emu_row emu_vector_bytes_rows[];   /* vector_bytes.c: v_cvt_* of 8-bit floats */

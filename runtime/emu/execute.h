@@ -194,6 +194,13 @@ uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offse
 /* The lane's private memory at byte `offset`, or NULL and a fault. */
 uint8_t *emu_scratch(emu_wave *w, const emu_instruction *i, int lane, uint64_t offset, uint32_t bytes);
 
+/* A buffer: what four scalars from `index` describe. */
+typedef struct emu_buffer {
+  uint64_t base, records; /* records: bytes, or with a stride elements */
+  uint64_t stride;        /* bytes */
+} emu_buffer;
+emu_buffer emu_read_buffer(const emu_wave *w, int index);
+
 /* Barrier arithmetic shared by s_barrier, the split forms and the end of a wave. */
 void emu_barrier_arrive(emu_wave *w, const emu_instruction *i, emu_barrier *barrier);
 void emu_wave_ends(emu_wave *w, const emu_instruction *i);

@@ -148,6 +148,71 @@ static void v_permlanex16_var_b32(emu_wave *w, const emu_instruction *i) {
   permute_rows_variable(w, i, 16);
 }
 
+/* gfx1250: lanes move within groups of `width` lanes, a power of two, by a distance or to a place that the
+ * whole wave shares. A lane whose source would lie outside its group keeps its own value. Sources are read
+ * whatever EXEC says. */
+typedef int (*lane_choice)(int lane, int first, int width, int distance);
+
+static int choose_broadcast(int lane, int first, int width, int distance) {
+  (void)lane;
+  return first + (distance & 63 & (width - 1));
+}
+static int choose_up(int lane, int first, int width, int distance) {
+  (void)width;
+  return lane - first < distance ? lane : lane - distance;
+}
+static int choose_down(int lane, int first, int width, int distance) {
+  return lane - first + distance < width ? lane + distance : lane;
+}
+static int choose_exclusive_or(int lane, int first, int width, int distance) {
+  int from = lane ^ (distance & 63);
+  return distance < EMU_LANES / 2 && from < first + width ? from : lane;
+}
+
+/* Zero where the hardware's meaning of a width is unknown. */
+static int group_width(emu_wave *w, const emu_instruction *i, int source) {
+  uint32_t width = emu_source_scalar(w, i, source);
+  if (width && width <= (uint32_t)w->lanes && (width & (width - 1)) == 0) return (int)width;
+  emu_fault(w, i, -1, "lanes move in groups of %u, which is no power of two up to the wave's width", width);
+  return 0;
+}
+
+static void move_in_groups(emu_wave *w, const emu_instruction *i, lane_choice choose) {
+  emu_block x, r;
+  const uint32_t *a = emu_source(w, i, 0, EMU_B32, &x).lo;
+  uint32_t distance = emu_source_scalar(w, i, 1);
+  int width = group_width(w, i, 2);
+  if (!width) return;
+  int capped = distance < EMU_LANES ? (int)distance : EMU_LANES;
+  memcpy(&r, a, sizeof r);
+  for (int lane = 0; lane < w->lanes; ++lane)
+    r.lane[lane] = a[choose(lane, lane & ~(width - 1), width, capped)];
+  emu_result(w, i, EMU_B32, r.lane);
+}
+static void v_permlane_bcast_b32(emu_wave *w, const emu_instruction *i) {
+  move_in_groups(w, i, choose_broadcast);
+}
+static void v_permlane_up_b32(emu_wave *w, const emu_instruction *i) {
+  move_in_groups(w, i, choose_up);
+}
+static void v_permlane_down_b32(emu_wave *w, const emu_instruction *i) {
+  move_in_groups(w, i, choose_down);
+}
+static void v_permlane_xor_b32(emu_wave *w, const emu_instruction *i) {
+  move_in_groups(w, i, choose_exclusive_or);
+}
+
+/* The address that ds_bpermute_b32 takes, of a place in the lane's own group. */
+static void v_permlane_idx_gen_b32(emu_wave *w, const emu_instruction *i) {
+  emu_block x, r;
+  const uint32_t *a = emu_source(w, i, 0, EMU_B32, &x).lo;
+  int width = group_width(w, i, 1);
+  if (!width) return;
+  for (int lane = 0; lane < EMU_LANES; ++lane)
+    r.lane[lane] = 4 * ((uint32_t)(lane & ~(width - 1)) | (a[lane] & (uint32_t)(width - 1)));
+  emu_result(w, i, EMU_B32, r.lane);
+}
+
 /* Swaps the halves of a wave64; a wave32 has nothing to swap. */
 static void v_permlane64_b32(emu_wave *w, const emu_instruction *i) {
   emu_block x, r;
@@ -173,6 +238,56 @@ static void v_movreld_b32(emu_wave *w, const emu_instruction *i) {
   if (index_in_range(w, i, row)) emu_write_row(w, row, emu_exec(w), emu_source(w, i, 0, EMU_B32, &x).lo);
 }
 
+/* The same of scalars. */
+static emu_operand moved_scalar(emu_wave *w, const emu_instruction *i, int operand) {
+  emu_operand o = i->operand[operand];
+  uint64_t index = (uint64_t)o.index + w->s[EMU_S_M0];
+  if (o.kind != EMU_SCALAR || index + o.count > EMU_S_VCC) {
+    emu_fault(w, i, -1, "register s%llu, indexed through M0, is out of range", (unsigned long long)index);
+    index = 0;
+  }
+  o.index = (uint16_t)index;
+  return o;
+}
+static void s_movrels_b32(emu_wave *w, const emu_instruction *i) {
+  emu_operand from = moved_scalar(w, i, 1);
+  emu_set_scalar32(w, &i->operand[0], emu_scalar32(w, &from));
+}
+static void s_movrels_b64(emu_wave *w, const emu_instruction *i) {
+  emu_operand from = moved_scalar(w, i, 1);
+  emu_set_scalar64(w, &i->operand[0], emu_scalar64(w, &from));
+}
+static void s_movreld_b32(emu_wave *w, const emu_instruction *i) {
+  emu_operand to = moved_scalar(w, i, 0);
+  emu_set_scalar32(w, &to, emu_scalar32(w, &i->operand[1]));
+}
+static void s_movreld_b64(emu_wave *w, const emu_instruction *i) {
+  emu_operand to = moved_scalar(w, i, 0);
+  emu_set_scalar64(w, &to, emu_scalar64(w, &i->operand[1]));
+}
+
+/* A counter in LDS, at M0 31:16 plus the offset, goes up or down by the number of active lanes, who all get
+ * what it was. */
+static void count_lanes(emu_wave *w, const emu_instruction *i, bool up) {
+  emu_block r;
+  uint32_t offset = (w->s[EMU_S_M0] >> 16) + (uint32_t)i->offset, old, now;
+  uint8_t *at = emu_lds(w, i, -1, offset, sizeof old, EMU_TOUCH_ATOMIC);
+  if (!at) return;
+  memcpy(&old, at, sizeof old);
+  uint32_t active = (uint32_t)__builtin_popcountll(emu_exec(w));
+  now = up ? old + active : old - active;
+  memcpy(at, &now, sizeof now);
+  for (int lane = 0; lane < EMU_LANES; ++lane)
+    r.lane[lane] = old;
+  emu_result(w, i, EMU_B32, r.lane);
+}
+static void ds_append(emu_wave *w, const emu_instruction *i) {
+  count_lanes(w, i, true);
+}
+static void ds_consume(emu_wave *w, const emu_instruction *i) {
+  count_lanes(w, i, false);
+}
+
 const emu_row emu_lane_rows[] = {
     {"v_readlane_b32", v_readlane_b32, 1, 0},
     {"v_readfirstlane_b32", v_readfirstlane_b32, 1, 0},
@@ -187,8 +302,19 @@ const emu_row emu_lane_rows[] = {
     {"v_permlanex16_b32", v_permlanex16_b32, 1, 0},
     {"v_permlane16_var_b32", v_permlane16_var_b32, 1, 0},
     {"v_permlanex16_var_b32", v_permlanex16_var_b32, 1, 0},
+    {"v_permlane_bcast_b32", v_permlane_bcast_b32, 1, 0},
+    {"v_permlane_up_b32", v_permlane_up_b32, 1, 0},
+    {"v_permlane_down_b32", v_permlane_down_b32, 1, 0},
+    {"v_permlane_xor_b32", v_permlane_xor_b32, 1, 0},
+    {"v_permlane_idx_gen_b32", v_permlane_idx_gen_b32, 1, 0},
     {"v_permlane64_b32", v_permlane64_b32, 1, 0},
     {"v_movrels_b32", v_movrels_b32, 1, EMU_INDEXES},
     {"v_movreld_b32", v_movreld_b32, 1, EMU_INDEXES},
+    {"s_movrels_b32", s_movrels_b32, 1, 0},
+    {"s_movrels_b64", s_movrels_b64, 1, 0},
+    {"s_movreld_b32", s_movreld_b32, 1, 0},
+    {"s_movreld_b64", s_movreld_b64, 1, 0},
+    {"ds_append", ds_append, 1, EMU_LDS_CROSSBAR},
+    {"ds_consume", ds_consume, 1, EMU_LDS_CROSSBAR},
     {NULL, NULL, 0, 0},
 };

@@ -42,6 +42,7 @@ static const emu_target targets[] = {
      .replicates_packed_scalar = true,
      .signed_address_offset = true,
      .global_scratch = true,
+     .wide_buffers = true,
      .compute_units = 256,
      .memory_bytes = 432 * GIB,
      .l2_bytes = 256 * MIB,

@@ -193,26 +193,31 @@ static void v_cvt_sr_f16_f32(emu_wave *w, const emu_instruction *i) {
 static void v_cvt_sr_bf16_f32(emu_wave *w, const emu_instruction *i) {
   stochastic_to_16(w, i, EMU_FORMAT_BF16);
 }
-/* v_cvt_sr_pk_*: how one random number serves two elements is not documented; not emulated. */
+/* gfx1250: two of them with one random number, which takes a step of v_prng_b32 in between. */
+static void two_stochastic_to_16(emu_wave *w, const emu_instruction *i, emu_format_id format) {
+  emu_block x, y, z, r;
+  const uint32_t *p = source_f32(w, i, 0, &x), *q = source_f32(w, i, 1, &y), *seed = source_b32(w, i, 2, &z);
+  bool saturate = mode_fp16_overflow(w);
+  LANES {
+    uint32_t second = seed[lane] << 1 ^ (seed[lane] >> 31 ? 197u : 0u);
+    r.lane[lane] = emu_encode_stochastic(format, emu_float(p[lane]), seed[lane], saturate) |
+                   emu_encode_stochastic(format, emu_float(q[lane]), second, saturate) << 16;
+  }
+  emu_result(w, i, EMU_B32, r.lane);
+}
+static void v_cvt_sr_pk_f16_f32(emu_wave *w, const emu_instruction *i) {
+  two_stochastic_to_16(w, i, EMU_FORMAT_F16);
+}
+static void v_cvt_sr_pk_bf16_f32(emu_wave *w, const emu_instruction *i) {
+  two_stochastic_to_16(w, i, EMU_FORMAT_BF16);
+}
 
 const emu_row emu_vector_bytes_rows[] = {
-    ROW(v_cvt_f32_fp8),
-    ROW(v_cvt_f32_bf8),
-    ROW(v_cvt_pk_f32_fp8),
-    ROW(v_cvt_pk_f32_bf8),
-    KEEPS(v_cvt_f16_fp8),
-    KEEPS(v_cvt_f16_bf8),
-    ROW(v_cvt_pk_f16_fp8),
-    ROW(v_cvt_pk_f16_bf8),
-    KEEPS(v_cvt_pk_fp8_f32),
-    KEEPS(v_cvt_pk_bf8_f32),
-    KEEPS(v_cvt_pk_fp8_f16),
-    KEEPS(v_cvt_pk_bf8_f16),
-    ROW(v_cvt_sr_fp8_f32),
-    ROW(v_cvt_sr_bf8_f32),
-    ROW(v_cvt_sr_fp8_f16),
-    ROW(v_cvt_sr_bf8_f16),
-    KEEPS(v_cvt_sr_f16_f32),
-    KEEPS(v_cvt_sr_bf16_f32),
-    END_OF_ROWS,
+    ROW(v_cvt_f32_fp8),       ROW(v_cvt_f32_bf8),        ROW(v_cvt_pk_f32_fp8),
+    ROW(v_cvt_pk_f32_bf8),    KEEPS(v_cvt_f16_fp8),      KEEPS(v_cvt_f16_bf8),
+    ROW(v_cvt_pk_f16_fp8),    ROW(v_cvt_pk_f16_bf8),     KEEPS(v_cvt_pk_fp8_f32),
+    KEEPS(v_cvt_pk_bf8_f32),  KEEPS(v_cvt_pk_fp8_f16),   KEEPS(v_cvt_pk_bf8_f16),
+    ROW(v_cvt_sr_fp8_f32),    ROW(v_cvt_sr_bf8_f32),     ROW(v_cvt_sr_fp8_f16),
+    ROW(v_cvt_sr_bf8_f16),    KEEPS(v_cvt_sr_f16_f32),   KEEPS(v_cvt_sr_bf16_f32),
+    ROW(v_cvt_sr_pk_f16_f32), ROW(v_cvt_sr_pk_bf16_f32), END_OF_ROWS,
 };

@@ -102,6 +102,37 @@ static void v_frexp_exp_i32_f64(emu_wave *w, const emu_instruction *i) {
   emu_result(w, i, EMU_B32, r.lane);
 }
 
+/* The fraction of 2 / pi, 64 bits a word, first bits first: what the reduction of huge angles multiplies by.
+ */
+static const uint64_t two_over_pi[] = {
+    0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
+    0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
+    0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
+    0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d,
+};
+
+/* 53 bits of it from segment source 1 on, as many more as source 0's exponent is beyond 1077, at the weight
+ * that they have there; scaled up by 2^128 where the product with source 0 would otherwise lose bits. */
+static void v_trig_preop_f64(emu_wave *w, const emu_instruction *i) {
+  enum { BITS = 53, KNOWN = 1201 }; /* zeros follow */
+  block_pair x, r;
+  emu_block y;
+  emu_lanes p = source_f64(w, i, 0, &x);
+  const uint32_t *q = source_b32(w, i, 1, &y);
+  LANES {
+    int exponent = (int)(p.hi[lane] >> 20 & 0x7ff), shift = (int)(q[lane] & 31) * BITS;
+    if (exponent > 1077) shift += exponent - 1077;
+    uint64_t bits = 0;
+    if (shift < KNOWN) {
+      uint64_t first = two_over_pi[shift / 64], next = two_over_pi[shift / 64 + 1];
+      bits = (shift % 64 ? first << shift % 64 | next >> (64 - shift % 64) : first) >> (64 - BITS);
+      if (shift + BITS > KNOWN) bits &= UINT64_MAX << (shift + BITS - KNOWN);
+    }
+    set_double(&r, lane, ldexp((double)bits, -BITS - shift + (exponent >= 1968 ? 128 : 0)));
+  }
+  result_f64(w, i, &r);
+}
+
 const emu_row emu_vector_double_rows[] = {
     ROW(v_add_f64),
     ROW(v_mul_f64),
@@ -126,5 +157,6 @@ const emu_row emu_vector_double_rows[] = {
     ROW(v_ldexp_f64),
     ROW(v_frexp_mant_f64),
     ROW(v_frexp_exp_i32_f64),
+    ROW(v_trig_preop_f64),
     END_OF_ROWS,
 };

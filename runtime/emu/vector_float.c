@@ -73,6 +73,23 @@ F32_3(v_maxmin_f32, min_number(max_number(a, b), c))
 F32_3(v_minimummaximum_f32, maximum(minimum(a, b), c))
 F32_3(v_maximumminimum_f32, minimum(maximum(a, b), c))
 F32_3(v_med3_f32, median(a, b, c))
+
+/* Cube maps: which of three coordinates is largest, z before y before x, picks a face, the two others
+ * (signed) its coordinates. */
+typedef struct cube {
+  float face, s, t, major;
+} cube;
+EMU_INLINE cube cube_of(float x, float y, float z) {
+  float ax = fabsf(x), ay = fabsf(y), az = fabsf(z);
+  cube on_x = {x < 0 ? 1.0f : 0.0f, x < 0 ? z : -z, -y, 2 * x};
+  cube on_y = {y < 0 ? 3.0f : 2.0f, x, y < 0 ? -z : z, 2 * y};
+  cube on_z = {z < 0 ? 5.0f : 4.0f, z < 0 ? -x : x, -y, 2 * z};
+  return az >= ax && az >= ay ? on_z : ay >= ax ? on_y : on_x;
+}
+F32_3(v_cubeid_f32, cube_of(a, b, c).face)
+F32_3(v_cubesc_f32, cube_of(a, b, c).s)
+F32_3(v_cubetc_f32, cube_of(a, b, c).t)
+F32_3(v_cubema_f32, cube_of(a, b, c).major)
 F32_1(v_floor_f32, floorf(a))
 F32_1(v_ceil_f32, ceilf(a))
 F32_1(v_trunc_f32, truncf(a))
@@ -198,6 +215,10 @@ const emu_row emu_vector_float_rows[] = {
     ROW(v_minimummaximum_f32),
     ROW(v_maximumminimum_f32),
     ROW(v_med3_f32),
+    ROW(v_cubeid_f32),
+    ROW(v_cubesc_f32),
+    ROW(v_cubetc_f32),
+    ROW(v_cubema_f32),
     ROW_AS(v_med3_num_f32, v_med3_f32),
     ROW(v_floor_f32),
     ROW(v_ceil_f32),

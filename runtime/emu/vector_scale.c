@@ -1,11 +1,9 @@
 /* Block-scaled conversions of gfx950 and gfx1250: small floats to and from f32, f16 and bf16 with a
  * power-of-two scale.
  *
- * The scale is the exponent field of an f32: decoding multiplies by 2^(exponent - 127), encoding divides by
- * it, then rounds to nearest even (or stochastically) and overflows as MODE.FP16_OVFL says; fp6 and fp4
- * always saturate. The packed stochastic forms, whose use of one random number for several elements is not
- * documented, and the forms that take their scale by lane (v_cvt_scale_pk8_*) are left out: they stop with a
- * diagnostic. */
+ * The scale is the exponent field of an f32, or of the forms that take it by lane a byte (e8m0): decoding
+ * multiplies by 2^(exponent - 127), encoding divides by it, then rounds to nearest even (or stochastically)
+ * and overflows as MODE.FP16_OVFL says; fp6 and fp4 always saturate. */
 #include "vector.h"
 
 /* X(name, narrow format, wide format, elements): decoding. Two elements come from the word or byte that
@@ -30,6 +28,25 @@
   X(v_cvt_scalef32_pk32_f16_bf6, BF6, F16, 32)                                                               \
   X(v_cvt_scalef32_pk32_bf16_fp6, FP6, BF16, 32)                                                             \
   X(v_cvt_scalef32_pk32_bf16_bf6, BF6, BF16, 32)
+
+/* Decoding with the scales of other lanes: a row of 16 lanes holds four bytes each, and scale_sel says which.
+ */
+#define DECODE_BY_LANE_LIST(X)                                                                               \
+  X(v_cvt_scale_pk8_f32_fp8, FP8, F32, 8)                                                                    \
+  X(v_cvt_scale_pk8_f32_bf8, BF8, F32, 8)                                                                    \
+  X(v_cvt_scale_pk8_f32_fp4, FP4, F32, 8)                                                                    \
+  X(v_cvt_scale_pk8_f16_fp8, FP8, F16, 8)                                                                    \
+  X(v_cvt_scale_pk8_f16_bf8, BF8, F16, 8)                                                                    \
+  X(v_cvt_scale_pk8_f16_fp4, FP4, F16, 8)                                                                    \
+  X(v_cvt_scale_pk8_bf16_fp8, FP8, BF16, 8)                                                                  \
+  X(v_cvt_scale_pk8_bf16_bf8, BF8, BF16, 8)                                                                  \
+  X(v_cvt_scale_pk8_bf16_fp4, FP4, BF16, 8)                                                                  \
+  X(v_cvt_scale_pk16_f32_fp6, FP6, F32, 16)                                                                  \
+  X(v_cvt_scale_pk16_f32_bf6, BF6, F32, 16)                                                                  \
+  X(v_cvt_scale_pk16_f16_fp6, FP6, F16, 16)                                                                  \
+  X(v_cvt_scale_pk16_f16_bf6, BF6, F16, 16)                                                                  \
+  X(v_cvt_scale_pk16_bf16_fp6, FP6, BF16, 16)                                                                \
+  X(v_cvt_scale_pk16_bf16_bf6, BF6, BF16, 16)
 
 /* Encoding. One element is rounded stochastically into the byte that op_sel picks; two go to the word or byte
  * that it picks; more fill consecutive registers. */
@@ -69,6 +86,38 @@
   X(v_cvt_scalef32_pk16_fp6_bf16, FP6, BF16, 16)                                                             \
   X(v_cvt_scalef32_pk16_bf6_bf16, BF6, BF16, 16)
 
+/* Encoding of several elements with one random number: it takes a step of v_prng_b32 from one to the next. */
+#define STOCHASTIC_LIST(X)                                                                                   \
+  X(v_cvt_scalef32_sr_pk_fp4_f32, FP4, F32, 2)                                                               \
+  X(v_cvt_scalef32_sr_pk_fp4_f16, FP4, F16, 2)                                                               \
+  X(v_cvt_scalef32_sr_pk_fp4_bf16, FP4, BF16, 2)                                                             \
+  X(v_cvt_scalef32_sr_pk32_fp6_f32, FP6, F32, 32)                                                            \
+  X(v_cvt_scalef32_sr_pk32_bf6_f32, BF6, F32, 32)                                                            \
+  X(v_cvt_scalef32_sr_pk32_fp6_f16, FP6, F16, 32)                                                            \
+  X(v_cvt_scalef32_sr_pk32_bf6_f16, BF6, F16, 32)                                                            \
+  X(v_cvt_scalef32_sr_pk32_fp6_bf16, FP6, BF16, 32)                                                          \
+  X(v_cvt_scalef32_sr_pk32_bf6_bf16, BF6, BF16, 32)                                                          \
+  X(v_cvt_scalef32_sr_pk8_fp8_f32, FP8, F32, 8)                                                              \
+  X(v_cvt_scalef32_sr_pk8_bf8_f32, BF8, F32, 8)                                                              \
+  X(v_cvt_scalef32_sr_pk8_fp4_f32, FP4, F32, 8)                                                              \
+  X(v_cvt_scalef32_sr_pk8_fp8_f16, FP8, F16, 8)                                                              \
+  X(v_cvt_scalef32_sr_pk8_bf8_f16, BF8, F16, 8)                                                              \
+  X(v_cvt_scalef32_sr_pk8_fp4_f16, FP4, F16, 8)                                                              \
+  X(v_cvt_scalef32_sr_pk8_fp8_bf16, FP8, BF16, 8)                                                            \
+  X(v_cvt_scalef32_sr_pk8_bf8_bf16, BF8, BF16, 8)                                                            \
+  X(v_cvt_scalef32_sr_pk8_fp4_bf16, FP4, BF16, 8)                                                            \
+  X(v_cvt_scalef32_sr_pk16_fp6_f32, FP6, F32, 16)                                                            \
+  X(v_cvt_scalef32_sr_pk16_bf6_f32, BF6, F32, 16)                                                            \
+  X(v_cvt_scalef32_sr_pk16_fp6_f16, FP6, F16, 16)                                                            \
+  X(v_cvt_scalef32_sr_pk16_bf6_f16, BF6, F16, 16)                                                            \
+  X(v_cvt_scalef32_sr_pk16_fp6_bf16, FP6, BF16, 16)                                                          \
+  X(v_cvt_scalef32_sr_pk16_bf6_bf16, BF6, BF16, 16)
+
+/* Encoding of two times 16 elements, which take turns in the result. */
+#define INTERLEAVED_LIST(X)                                                                                  \
+  X(v_cvt_scalef32_2xpk16_fp6_f32, FP6, F32, 16)                                                             \
+  X(v_cvt_scalef32_2xpk16_bf6_f32, BF6, F32, 16)
+
 typedef enum wide_format { WIDE_F32, WIDE_F16, WIDE_BF16 } wide_format;
 
 typedef struct scaled_op {
@@ -79,7 +128,7 @@ typedef struct scaled_op {
 
 static const scaled_op scaled_ops[] = {
 #define X(name, narrow, wide, elements) {EMU_FORMAT_##narrow, WIDE_##wide, elements},
-    DECODE_LIST(X) ENCODE_LIST(X)
+    DECODE_LIST(X) DECODE_BY_LANE_LIST(X) ENCODE_LIST(X) STOCHASTIC_LIST(X) INTERLEAVED_LIST(X)
 #undef X
 };
 
@@ -106,8 +155,9 @@ static uint32_t get_bits(const uint32_t (*words)[EMU_LANES], int lane, int offse
   return (uint32_t)((high << 32 | low) >> (offset % 32)) & (bits == 32 ? UINT32_MAX : (1u << bits) - 1);
 }
 
-static const uint32_t (*source_registers(emu_wave *w, const emu_instruction *i, int bits))[EMU_LANES] {
-  const emu_operand *o = &i->operand[i->source0];
+/* Consecutive registers of source k that hold `bits` bits a lane. */
+static const uint32_t (*source_registers(emu_wave *w, const emu_instruction *i, int k, int bits))[EMU_LANES] {
+  const emu_operand *o = &i->operand[i->source0 + k];
   if (o->kind != EMU_VECTOR || emu_row_of(w, o) + (uint32_t)((bits + 31) / 32) > w->vector_rows) {
     emu_fault(w, i, -1, "source of a scaled conversion is not a range of vector registers");
     return NULL;
@@ -138,21 +188,55 @@ static void write_packed(emu_wave *w, const emu_instruction *i, uint32_t (*out)[
   }
 }
 
+/* Many elements, each times its lane's scale. */
+static void decode_many(emu_wave *w, const emu_instruction *i, const scaled_op *op,
+                        const float scale[EMU_LANES]) {
+  int bits = emu_formats[op->narrow].bits;
+  uint32_t out[MAX_ELEMENTS][EMU_LANES];
+  const uint32_t(*words)[EMU_LANES] = source_registers(w, i, 0, bits * op->elements);
+  if (!words) return;
+  for (int e = 0; e < op->elements; ++e)
+    LANES {
+      double value = (double)emu_decode(op->narrow, get_bits(words, lane, e * bits, bits));
+      out[e][lane] = wide_code(w, op->wide, value * (double)scale[lane]);
+    }
+  write_packed(w, i, out, op->elements, op->wide == WIDE_F32 ? 32 : 16);
+}
+
+/* scale_sel. 8-bit floats: bits 2:1 pick the byte, bit 3 the row of lanes that holds it. Narrower ones: bit 1
+ * picks two bytes, the first for lanes 0-15 and the second for lanes 16-31; bit 2 the row. Both rows of the
+ * wave read lane n % 16 of the row picked. Bit 0 is set for blocks of 16 elements. (MLIR's amdgpu dialect,
+ * how scaled_ext_packed_matrix is lowered.) */
+static void decode_by_lane(emu_wave *w, const emu_instruction *i) {
+  const scaled_op *op = &scaled_ops[i->row - emu_vector_scale_rows];
+  unsigned select = i->scale_select;
+  bool bytes = emu_formats[op->narrow].bits == 8;
+  if (select & 1) {
+    emu_fault(w, i, -1, "the emulator does not implement scales of blocks of 16 elements (scale_sel:%u)",
+              select);
+    return;
+  }
+  emu_block y;
+  float scale[EMU_LANES];
+  const uint32_t *held = source_b32(w, i, 1, &y);
+  LANES {
+    unsigned upper = (unsigned)lane >> 4 & 1;
+    unsigned byte = bytes ? select >> 1 & 3 : (select & 2) + upper;
+    unsigned row = bytes ? select >> 3 & 1 : select >> 2 & 1;
+    scale[lane] = emu_f32_from_e8m0(held[16 * row + ((unsigned)lane & 15)] >> (8 * byte));
+  }
+  decode_many(w, i, op, scale);
+}
+
 static void decode_scaled(emu_wave *w, const emu_instruction *i) {
   const scaled_op *op = &scaled_ops[i->row - emu_vector_scale_rows];
   int bits = emu_formats[op->narrow].bits;
   emu_block x, y, low, high;
   const uint32_t *scale = source_b32(w, i, 1, &y);
   if (op->elements > 2) {
-    uint32_t out[MAX_ELEMENTS][EMU_LANES];
-    const uint32_t(*words)[EMU_LANES] = source_registers(w, i, bits * op->elements);
-    if (!words) return;
-    for (int e = 0; e < op->elements; ++e)
-      LANES {
-        double value = (double)emu_decode(op->narrow, get_bits(words, lane, e * bits, bits));
-        out[e][lane] = wide_code(w, op->wide, value * scale_of(scale[lane]));
-      }
-    write_packed(w, i, out, op->elements, op->wide == WIDE_F32 ? 32 : 16);
+    float factor[EMU_LANES];
+    LANES factor[lane] = (float)scale_of(scale[lane]);
+    decode_many(w, i, op, factor);
     return;
   }
   /* One byte by both bits of op_sel; a pair of bytes by its first bit, a pair of nibbles by both. */
@@ -202,7 +286,7 @@ static void encode_scaled(emu_wave *w, const emu_instruction *i) {
   if (op->elements > 2) {
     uint32_t out[MAX_ELEMENTS][EMU_LANES];
     const uint32_t *scale = source_b32(w, i, 1, &y);
-    const uint32_t(*words)[EMU_LANES] = source_registers(w, i, wide_bits * op->elements);
+    const uint32_t(*words)[EMU_LANES] = source_registers(w, i, 0, wide_bits * op->elements);
     if (!words) return;
     for (int e = 0; e < op->elements; ++e)
       LANES {
@@ -235,12 +319,74 @@ static void encode_scaled(emu_wave *w, const emu_instruction *i) {
   emu_result(w, i, EMU_B32, r.lane);
 }
 
+static uint32_t next_random(uint32_t random) {
+  return random << 1 ^ (random >> 31 ? 197u : 0u);
+}
+
+/* Source k, element e of a lane: consecutive registers, or two halves a register. */
+static double element_value(const scaled_op *op, const uint32_t (*words)[EMU_LANES], int lane, int e) {
+  int bits = op->wide == WIDE_F32 ? 32 : 16;
+  return wide_value(op->wide, get_bits(words, lane, e * bits, bits));
+}
+
+static void encode_stochastically(emu_wave *w, const emu_instruction *i) {
+  const scaled_op *op = &scaled_ops[i->row - emu_vector_scale_rows];
+  int bits = emu_formats[op->narrow].bits, wide_bits = op->wide == WIDE_F32 ? 32 : 16;
+  bool saturate = mode_fp16_overflow(w);
+  emu_block y, z, old_block, r;
+  uint32_t out[MAX_ELEMENTS][EMU_LANES];
+  const uint32_t *seed = source_b32(w, i, 1, &y), *scale = source_b32(w, i, 2, &z);
+  const uint32_t(*words)[EMU_LANES] = source_registers(w, i, 0, wide_bits * op->elements);
+  if (!words) return;
+  LANES {
+    uint32_t random = seed[lane];
+    for (int e = 0; e < op->elements; ++e, random = next_random(random)) {
+      float value = (float)(element_value(op, words, lane, e) / scale_of(scale[lane]));
+      out[e][lane] = emu_encode_stochastic(op->narrow, value, random, saturate);
+    }
+  }
+  if (op->elements > 2) {
+    write_packed(w, i, out, op->elements, bits);
+    return;
+  }
+  const uint32_t *old = emu_previous(w, i, EMU_B32, &old_block).lo;
+  int shift = 8 * (i->op_sel >> 2 & 3); /* the byte that two nibbles go to */
+  LANES r.lane[lane] = (old[lane] & ~(0xffu << shift)) | (out[0][lane] | out[1][lane] << 4) << shift;
+  emu_result(w, i, EMU_B32, r.lane);
+}
+
+static void encode_interleaved(emu_wave *w, const emu_instruction *i) {
+  const scaled_op *op = &scaled_ops[i->row - emu_vector_scale_rows];
+  emu_block z;
+  uint32_t out[MAX_ELEMENTS][EMU_LANES];
+  const uint32_t *scale = source_b32(w, i, 2, &z);
+  for (int k = 0; k < 2; ++k) {
+    const uint32_t(*words)[EMU_LANES] = source_registers(w, i, k, 32 * op->elements);
+    if (!words) return;
+    for (int e = 0; e < op->elements; ++e)
+      LANES out[2 * e + k][lane] =
+          emu_encode(op->narrow, element_value(op, words, lane, e) / scale_of(scale[lane]),
+                     EMU_ROUND_NEAREST_EVEN, mode_fp16_overflow(w));
+  }
+  write_packed(w, i, out, 2 * op->elements, emu_formats[op->narrow].bits);
+}
+
+/* In the order of scaled_ops. */
 const emu_row emu_vector_scale_rows[] = {
 #define X(name, narrow, wide, elements) {#name, decode_scaled, 1, 0},
     DECODE_LIST(X)
 #undef X
-#define X(name, narrow, wide, elements) {#name, encode_scaled, 1, 0},
-        ENCODE_LIST(X)
+#define X(name, narrow, wide, elements) {#name, decode_by_lane, 1, 0},
+        DECODE_BY_LANE_LIST(X)
 #undef X
-            END_OF_ROWS,
+#define X(name, narrow, wide, elements) {#name, encode_scaled, 1, 0},
+            ENCODE_LIST(X)
+#undef X
+#define X(name, narrow, wide, elements) {#name, encode_stochastically, 1, 0},
+                STOCHASTIC_LIST(X)
+#undef X
+#define X(name, narrow, wide, elements) {#name, encode_interleaved, 1, 0},
+                    INTERLEAVED_LIST(X)
+#undef X
+                        END_OF_ROWS,
 };

@@ -40,6 +40,7 @@ s_decperflevel 1
 s_ttracedata
 s_ttracedata_imm 1
 s_sendmsg 1
+s_sendmsghalt 1
 s_prefetch_inst s[2:3], 0, null, 0
 s_prefetch_inst_pc_rel 0, null, 0
 s_prefetch_data s[2:3], 0, null, 0
@@ -64,6 +65,7 @@ s_wakeup_barrier m0""".split("\n"):
 
 # ---- the scheduler, the end -----------------------------------------------------------------------------------------------
 row("s_sleep", "s_sleep 1", {}, {"yielded": 1})
+row("s_monitor_sleep", "s_monitor_sleep 1", {}, {"yielded": 1})
 row("s_sleep_var", "s_sleep_var s2", {}, {"yielded": 1})
 for name in ("s_endpgm", "s_endpgm_saved"):
     row(name, name, {"members": 2}, {"ended": 1, "yielded": 1})
@@ -169,3 +171,9 @@ for at in (0x10, 0x13, 0x25):
     if at % 2 == 0:
         row("s_load_u16", f"s_load_u16 s16, s[2:3], {at:#x}", BASE, {"s16": half})
         row("s_load_i16", f"s_load_i16 s16, s[2:3], {at:#x}", BASE, {"s16": (half ^ 0x8000) - 0x8000 & M32})
+    for size, signed, kind in ((1, False, "u8"), (1, True, "i8"), (2, False, "u16"), (2, True, "i16")):
+        if at % size == 0:
+            value = byte if size == 1 else half
+            sign = 0x80 if size == 1 else 0x8000
+            row(f"s_buffer_load_{kind}", f"s_buffer_load_{kind} s16, s[4:7], {at:#x}", BUFFER, {"s16": (value ^ sign) - sign & M32 if signed else value}, GFX12)
+            row(f"s_buffer_load_{kind}", f"s_buffer_load_{kind} s16, s[4:7], {at:#x}", {**BUFFER, "s6": at + size - 1}, {"s16": 0}, GFX12)

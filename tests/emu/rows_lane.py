@@ -130,3 +130,33 @@ for control, source, targets in CONTROLS:
                 got = X[s] if s is not None and (active[s] or missing == "fetch") else was[n] if missing is None else 0
                 out.append(got if active[n] else was[n])
             row("v_mov_b32", f"v_mov_b32_dpp v10, v0 {control} row_mask:0xf bank_mask:0xf{text}", base, {"v10": out}, use)
+
+# ---- gfx1250: within groups of lanes --------------------------------------------------------------------------------------------
+def grouped(name, source):
+    """`source(lane, first, width, distance)`, or None: the lane keeps its own."""
+    for width in (4, 8, 16, 32):
+        for distance in (0, 1, 3, 5, 17, 40):
+            for exec_mask in (FULL, SOME):
+                take = lambda n: n if (s := source(n, n // width * width, width, distance)) is None else s
+                lanes(name, f"{name} v10, v0, s2, s4", {"v0": X, "s2": distance, "s4": width}, ["gfx1250"], 32, take, exec_mask, needs_active=False)
+
+
+grouped("v_permlane_bcast_b32", lambda n, first, width, d: first + d % width)
+grouped("v_permlane_up_b32", lambda n, first, width, d: n - d if n - d >= first else None)
+grouped("v_permlane_down_b32", lambda n, first, width, d: n + d if n + d < first + width else None)
+grouped("v_permlane_xor_b32", lambda n, first, width, d: n ^ d if d < 32 and n ^ d < first + width else None)
+for width in (4, 16, 32):
+    given = [n * 3 + 1 for n in range(32)]
+    row("v_permlane_idx_gen_b32", "v_permlane_idx_gen_b32 v10, v0, s2", {"v0": given, "s2": width, **mask(FULL)},
+        {"v10": [4 * (n // width * width + given[n] % width) for n in range(32)]}, ["gfx1250"])
+
+# ---- scalars through M0 ---------------------------------------------------------------------------------------------------------
+row("s_movrels_b32", "s_movrels_b32 s10, s2", {"m0": 3, "s5": 0x12345678}, {"s10": 0x12345678})
+row("s_movreld_b32", "s_movreld_b32 s10, s2", {"m0": 3, "s2": 0x12345678}, {"s13": 0x12345678})
+row("s_movrels_b64", "s_movrels_b64 s[10:11], s[2:3]", {"m0": 4, "s6": 0x1111, "s7": 0x2222}, {"s10": 0x1111, "s11": 0x2222})
+row("s_movreld_b64", "s_movreld_b64 s[10:11], s[2:3]", {"m0": 4, "s2": 0x1111, "s3": 0x2222}, {"s14": 0x1111, "s15": 0x2222})
+
+# ---- a counter in LDS of active lanes -----------------------------------------------------------------------------------------------
+for name, sign in (("ds_append", 1), ("ds_consume", -1)):
+    row(name, f"{name} v10 offset:16", {"m0": 0x30 << 16, "l40": 1000, "exec": 0xF0F, "exec_hi": 0},
+        {"v10": [1000 if 0xF0F >> n & 1 else v for n, v in enumerate(old(10))], "l40": 1000 + 8 * sign})

@@ -227,6 +227,73 @@ for bits in (16, 8, 4):
     row(f"ds_read_b64_tr_b{bits}", f"ds_read_b64_tr_b{bits} v[10:11], v0", {"v0": at, "exec": M32, "exec_hi": M32},
         {"v10": [v & M32 for v in out], "v11": [v >> 32 for v in out]}, GFX9)
 
+
+def transposed(name, asm, bits, size, space, base, source, targets, wave, inputs, exec_mask):
+    """Lane n's element e is element `source(n, e)[1]` of what lane `source(n, e)[0]` fetches from base(lane)."""
+    held = [sum(noise(space, base(n) + k) << 8 * k for k in range(size)) for n in range(wave)]
+    out = []
+    for n in range(wave):
+        value = 0
+        for e in range(8 * size // bits):
+            lane, index = source(n, e)
+            value |= (held[lane] >> index * bits & (1 << bits) - 1) << e * bits
+        out.append(value)
+    row(name, asm, {**inputs, **exec_mask}, {f"v{10 + k}": [v >> 32 * k & M32 for v in out] for k in range(size // 4)}, targets)
+
+
+def eight_by_eight(n, e):
+    """16 bits, 8 from memory: lane l + 8 g holds column l of the 8 x 8 that lanes 8 g to 8 g + 7 fetched row by row."""
+    return n // 8 * 8 + e, n % 8
+
+
+def wmma_8(n, e):
+    """8 bits from LDS: rows 0-3 and 4-7 of such an 8 x 8 are fetched eight lanes apart, and columns 8-15 by the four lanes between."""
+    return n // 16 * 16 + e // 4 * 8 + n // 8 % 2 * 4 + e % 4, n % 8
+
+
+def wmma_6(n, e):
+    """6 bits: lane m + 16 h holds k = 16 h + e of row m; column k comes from lane 8 (k / 4 % 4) + 4 (k / 16) + k % 4."""
+    k = n // 16 * 16 + e
+    return 8 * (k // 4 % 4) + 4 * (k // 16) + k % 4, n % 16
+
+
+def wmma_4(n, e):
+    """4 bits: lane m + 16 h holds k = 8 h to 8 h + 7 of row m, then 16 more of each; column k comes from lane k."""
+    return e % 8 + 8 * (n // 16) + 16 * (e // 8), n % 16
+
+
+ALL32, ALL64 = {"exec": M32, "exec_hi": 0}, {"exec": M32, "exec_hi": M32}
+SPREAD = [n * 5 % 32 * 16 for n in range(32)]
+for name, bits, words, source, targets in (("load_tr_b64", 8, 2, eight_by_eight, GFX12), ("load_tr_b128", 16, 4, eight_by_eight, GFX12),
+                                           ("load_tr8_b64", 8, 2, eight_by_eight, ["gfx1250"]), ("load_tr16_b128", 16, 4, eight_by_eight, ["gfx1250"]),
+                                           ("load_tr6_b96", 6, 3, wmma_6, ["gfx1250"]), ("load_tr4_b64", 4, 2, wmma_4, ["gfx1250"])):
+    near = {"v0": SPREAD, "s2": "G+100", "s3": "H+100"}
+    transposed("global_" + name, f"global_{name} {vreg(10, words)}, v0, s[2:3] offset:{OFFSET}", bits, 4 * words, 0, lambda n: 0x100 + SPREAD[n] + OFFSET, source,
+               targets, 32, near, ALL32)
+    for prefix, where in (("flat_", "v[0:1]"), ("buffer_", "v0, s[4:7], null offen"), ("scratch_", "v0, off")):
+        row(prefix + name, f"{prefix}{name} {vreg(10, words)}, {where}", {}, {})
+    if targets == ["gfx1250"]:
+        transposed("ds_" + name, f"ds_{name} {vreg(10, words)}, v0 offset:{OFFSET}", bits, 4 * words, 1, lambda n: SPREAD[n] + OFFSET,
+                   wmma_8 if bits == 8 else source, targets, 32, {"v0": SPREAD}, ALL32)
+AT12 = [n * 5 % 64 * 12 for n in range(64)]
+transposed("ds_read_b96_tr_b6", "ds_read_b96_tr_b6 v[10:12], v0", 6, 12, 1, lambda n: AT12[n], lambda n, e: (n // 16 * 16 + e, n % 16), ["gfx950"], 64,
+           {"v0": AT12}, ALL64)
+
+# ---- gfx1250, clusters: a workgroup is its own ------------------------------------------------------------------------------------
+for name, words in (("b32", 1), ("b64", 2), ("b128", 4)):
+    columns = [old(10 + k) for k in range(words)]
+    for n in ACTIVE:
+        for k in range(words):
+            columns[k][n] = word(0, 0x100 + AT[n] + OFFSET + 4 * k)
+    row("cluster_load_" + name, f"cluster_load_{name} {vreg(10, words)}, v0, s[2:3] offset:{OFFSET}",
+        lanes_of({"v0": AT, "s2": "G+100", "s3": "H+100", "m0": 1}), {f"v{10 + k}": c for k, c in enumerate(columns)}, ["gfx1250"])
+for size in (1, 4, 8, 16):
+    image = Image()
+    for n in ACTIVE:
+        image.write(1, LDS_AT[n] + OFFSET, image.read(0, 0x100 + AT[n] + OFFSET, size), size)
+    name = f"cluster_load_async_to_lds_b{8 * size}"
+    row(name, f"{name} v4, v[0:1], off offset:{OFFSET}", lanes_of({**FAR, "v4": LDS_AT, "m0": 1}), image.words(), ["gfx1250"])
+
 # ---- atomics: memory := f(memory, data, expected) -----------------------------------------------------------------------------------------
 OPERATIONS = {
     "swap": lambda m, d, size: d,
@@ -397,25 +464,57 @@ for name, words in (("load_b32", 1), ("load_b64", 2), ("load_b128", 4)):
     row("global_" + name, f"global_{name} {vreg(10, words)}, v0, s[2:3] offset:{OFFSET} scale_offset", lanes_of({"v0": index, "s2": "G+100", "s3": "H+100"}),
         {f"v{10 + k}": c for k, c in enumerate(columns)}, ["gfx1250"])
 
-# ---- gfx1250's tensor copies: a tile of two dimensions; elements outside the tensor read 0 and are not written ------------------------------
-ELEMENT, TENSOR, TILE, STRIDE, TILE_LDS = 2, (4, 2), (6, 3), 20, 0x200
-for padded in (False, True):
-    to, back = Image(), Image()
-    for y in range(TILE[1]):
-        for x in range(TILE[0]):
-            packed_at = (y * TILE[0] + x) * ELEMENT
-            at = TILE_LDS + packed_at + (packed_at // 8 * 4 if padded else 0)  # a word after every two
-            memory = 0x100 + (y * STRIDE + x) * ELEMENT
-            inside = x < TENSOR[0] and y < TENSOR[1]
-            to.write(1, at, to.read(0, memory, ELEMENT) if inside else 0, ELEMENT)
+# ---- gfx1250's tensor copies: elements outside the tensor read 0 and are not written ------------------------------------------------
+
+
+def put(words, at, width, value):
+    """`value` into bits at … of a group's words; addresses are texts and are not touched."""
+    for n in range(at // 32, (at + width - 1) // 32 + 1):
+        low = max(at, 32 * n)
+        part = value >> low - at & (1 << min(32 * n + 32, at + width) - low) - 1
+        words[n] |= part << low - 32 * n
+
+
+def tensor_groups(element, tensor, tile, stride, lds, padded, predicate=1):
+    """Descriptors of 1 to 5 dimensions, innermost first; stride[0] is 1."""
+    one, two, three = [0] * 8, [0] * 4, [0] * 4
+    put(one, 16, 2, element.bit_length() - 1)
+    put(one, 20, 1, padded)
+    extents = [(one, 48, one, 112), (one, 80, one, 128), (two, 0, one, 144), (two, 32, two, 112), (three, 48, three, 80)]
+    strides = [None, (one, 160), (one, 208), (two, 64), (three, 0)]
+    for n, (whole, at, part, part_at) in enumerate(extents[:len(tensor)]):
+        put(whole, at, 32, tensor[n])
+        put(part, part_at, 16, tile[n])
+        if strides[n]:
+            put(*strides[n], 48, stride[n])
+    return [predicate, lds, "G+100", f"H+{2 << 62 | 0x100:x}"], one, two, three
+
+
+TILE_LDS = 0x200
+for element, tensor, tile, stride in ((2, (4, 2), (6, 3), (1, 20)), (4, (5,), (7,), (1,)), (2, (4, 3, 2), (4, 2, 3), (1, 6, 40)),
+                                      (1, (8, 2, 2, 3), (5, 3, 2, 2), (1, 16, 64, 150)), (2, (3, 2, 2, 2, 2), (2, 2, 2, 1, 3), (1, 5, 20, 60, 130))):
+    for padded in (False, True):
+        to, back = Image(), Image()
+        count = 1
+        for extent in tile:
+            count *= extent
+        for n in range(count):
+            at, rest = [], n
+            for extent in tile:
+                at.append(rest % extent)
+                rest //= extent
+            lds = TILE_LDS + n * element + (n * element // 8 * 4 if padded else 0)  # a word after every two
+            memory = 0x100 + sum(a * s for a, s in zip(at, stride)) * element
+            inside = all(a < extent for a, extent in zip(at, tensor))
+            to.write(1, lds, to.read(0, memory, element) if inside else 0, element)
             if inside:
-                back.write(0, memory, back.read(1, at, ELEMENT), ELEMENT)
-    for predicate in (1, 0):
-        words = [predicate, TILE_LDS, "G+100", f"H+{2 << 62 | 0x100:x}", 1 << 16 | padded << 20, TENSOR[0] << 16, TENSOR[1] << 16, TILE[0] << 16, TILE[1],
-                 STRIDE, 0, 0]
-        inputs = {f"s{n}": v for n, v in enumerate(words)}
-        row("tensor_load_to_lds", "tensor_load_to_lds s[0:3], s[4:11]", inputs, to.words() if predicate else {}, ["gfx1250"])
-        row("tensor_store_from_lds", "tensor_store_from_lds s[0:3], s[4:11]", inputs, back.words() if predicate else {}, ["gfx1250"])
+                back.write(0, memory, back.read(1, lds, element), element)
+        for predicate in (1, 0):
+            groups = tensor_groups(element, tensor, tile, stride, TILE_LDS, padded, predicate)
+            inputs = {f"s{n}": v for n, v in enumerate(sum(groups, []))}
+            for operands in ["s[0:3], s[4:11], s[12:15], s[16:19]"] + ["s[0:3], s[4:11]"] * (len(tensor) < 3):
+                row("tensor_load_to_lds", f"tensor_load_to_lds {operands}", inputs, to.words() if predicate else {}, ["gfx1250"])
+                row("tensor_store_from_lds", f"tensor_store_from_lds {operands}", inputs, back.words() if predicate else {}, ["gfx1250"])
 
 # Several words across num_records are checked one by one: those beyond it read 0 and are not written.
 for names in (("dwordx2", "dwordx3", "dwordx4"), ("b64", "b96", "b128")):

@@ -357,3 +357,99 @@ for t, fmt in NARROW.items():
                 continue
             source = [bulk(lane, wb) for lane in lanes]
             row(name, f"{name} {span(60, len(want[0]))}, {span(20, len(source[0]))}, v8", {**columns(20, source), "v8": SCALES}, columns(60, want))
+
+# ---- one random number for several elements: a step of the shift register of v_prng_b32 from one to the next ---------------------
+
+
+def step(r):
+    return (r << 1 ^ (197 if r >> 31 else 0)) & M32
+
+
+def stochastic_of(fmt, v, r):
+    """Like stochastic_8 for any format; formats without infinities saturate."""
+    if fmt.kind != "none":
+        return stochastic_8(fmt, v, r)
+    a = abs(v)
+    if a == 0:
+        return 0
+    e = 0
+    while Fraction(2) ** (e + 1) <= a:
+        e += 1
+    while Fraction(2) ** e > a:
+        e -= 1
+    unit = Fraction(2) ** (max(e, 1 - fmt.bias) - fmt.m)
+    drop = 23 - fmt.m
+    total = a + unit * Fraction(r >> 32 - drop, 1 << drop)
+    return (fmt.top() if total >= fmt.value(fmt.top()) else fmt.encode(total, mode="zero")) | (fmt.sign if v < 0 else 0)
+
+
+SEEDS = [0x80000001 + n * 0x1D872B41 & M32 for n in range(LANES)]
+for t, fmt in NARROW.items():
+    for w, wide_ in WIDE.items():
+        wb = 32 if w == "f32" else 16
+        rng = random.Random("stochastic" + t + w)
+        for count in (2, 8, 16, 32):
+            if (count == 2) != (t == "fp4" and count == 2) or (count > 8) != (t in ("fp6", "bf6")):
+                continue
+            # Values between codes, of every size that the format has.
+            pool = [wide_.encode(fmt.value(c & fmt.sign - 1) * Fraction(9 + c % 5, 8) * (-1) ** c) for c in range(1, min(100, fmt.top()))
+                    if w != "f16" or fmt.value(c) < 100]
+            lanes = [[wide_.encode(wide_.value(rng.choice(pool)) * p) for _ in range(count)] for p in POWER]
+            codes = []
+            for lane, seed, p in zip(lanes, SEEDS, POWER):
+                r, out = seed, []
+                for v in lane:
+                    out.append(stochastic_of(fmt, wide_.value(v) / p, r))
+                    r = step(r)
+                codes.append(out)
+            source = [bulk(lane, wb) for lane in lanes]
+            inputs = {**columns(20, source), "v8": SEEDS, "v9": SCALES}
+            if count == 2:
+                name = f"v_cvt_scalef32_sr_pk_{t}_{w}"
+                for pick in range(4):
+                    row(name, f"{name} v60, {span(20, len(source[0]))}, v8, v9 op_sel:[0,0,{pick & 1},{pick >> 1}]", {**inputs, "v60": [0x5A6B7C8D] * LANES},
+                        {"v60": [0x5A6B7C8D & ~(255 << 8 * pick) | (a | b << 4) << 8 * pick for a, b in codes]})
+                continue
+            name = f"v_cvt_scalef32_sr_pk{count}_{t}_{w}"
+            want = [bulk(lane, fmt.bits) for lane in codes]
+            row(name, f"{name} {span(60, len(want[0]))}, {span(20, len(source[0]))}, v8, v9", inputs, columns(60, want))
+
+# Two times 16 elements take turns.
+for t in ("fp6", "bf6"):
+    fmt, rng = NARROW[t], random.Random("turns" + t)
+    pool = [F32.encode(Fraction(k, 5) * (-1) ** k) for k in range(40)]
+    halves = [[[rng.choice(pool) for _ in range(16)] for _ in range(LANES)] for _ in range(2)]
+    want = [bulk([narrow_of(fmt, F32, v, p) for both in zip(a, b) for v in both], 6) for a, b, p in zip(*halves, POWER)]
+    name = f"v_cvt_scalef32_2xpk16_{t}_f32"
+    row(name, f"{name} v[60:65], v[0:15], v[16:31], v40", {**columns(0, halves[0]), **columns(16, halves[1]), "v40": SCALES}, columns(60, want))
+
+# Two f32 to 16 bits each.
+for t, fmt in (("f16", F16), ("bf16", BF16)):
+    def stochastic_16(a, r, fmt=fmt):
+        v = abs(F32.value(a))
+        e = int(math.floor(math.log2(v)))
+        drop = 23 - fmt.m
+        return fmt.encode(v + Fraction(2) ** (e - fmt.m) * Fraction(r >> 32 - drop, 1 << drop), mode="zero") | (fmt.sign if a & F32.sign else 0)
+    first, second = [bits32(1 + n * 0.0371) for n in range(LANES)], [bits32(-3.3 * 1.7 ** n) for n in range(LANES)]
+    row(f"v_cvt_sr_pk_{t}_f32", f"v_cvt_sr_pk_{t}_f32 v10, v0, v1, v2", {"v0": first, "v1": second, "v2": SEEDS},
+        {"v10": [stochastic_16(a, r) | stochastic_16(b, step(r)) << 16 for a, b, r in zip(first, second, SEEDS)]})
+
+# ---- scales of other lanes: rows of 16 lanes hold four bytes each, scale_sel picks ------------------------------------------------------
+WAVE = 32
+HELD = [sum(117 + (3 * n + 5 * b) % 21 << 8 * b for b in range(4)) for n in range(WAVE)]
+for t, fmt in NARROW.items():
+    count = 16 if fmt.bits == 6 else 8
+    for w, wide_ in WIDE.items():
+        wb = 32 if w == "f32" else 16
+        rng = random.Random("lanes" + t + w)
+        for select in range(0, 16 if fmt.bits == 8 else 8, 2):
+            codes = [[rng.choice([c for c in range(1 << fmt.bits) if not fmt.is_nan(c) and not fmt.is_inf(c)]) for _ in range(count)] for _ in range(WAVE)]
+            powers = []
+            for n in range(WAVE):
+                half = select >> 3 if fmt.bits == 8 else select >> 2 & 1
+                byte = select >> 1 & 3 if fmt.bits == 8 else (select & 2) + n // 16
+                powers.append(Fraction(2) ** ((HELD[16 * half + n % 16] >> 8 * byte & 255) - 127))
+            want = [bulk([wide_of(wide_, fmt, c, p) for c in lane], wb) for lane, p in zip(codes, powers)]
+            name = f"v_cvt_scale_pk{count}_{w}_{t}"
+            source = [bulk(lane, fmt.bits) for lane in codes]
+            row(name, f"{name} {span(20, len(want[0]))}, {span(0, len(source[0]))}, v8 scale_sel:{select}", {**columns(0, source), "v8": HELD}, columns(20, want))

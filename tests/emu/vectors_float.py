@@ -669,3 +669,49 @@ for t, fmt, pool, suffix in (("f16", F16, PLAIN16, ""), ("bf16", BF16, PLAINB, "
         {"v10": [0x2222 | fmt.encode(v) << 16 for v in full]})
 
 simple("v_frexp_exp_i16_f16", 1, 16, POOL16, frexp_exp(F16, 16))
+
+
+# ---- faces of cube maps --------------------------------------------------------------------------------------------------------------
+def cube(x, y, z):
+    """face, s, t, major axis doubled: z wins ties, then y."""
+    if abs(z) >= abs(x) and abs(z) >= abs(y):
+        return (5 if z < 0 else 4), (-x if z < 0 else x), -y, 2 * z
+    if abs(y) >= abs(x):
+        return (3 if y < 0 else 2), x, (-z if y < 0 else z), 2 * y
+    return (1 if x < 0 else 0), (z if x < 0 else -z), -y, 2 * x
+
+
+COORDINATES = [[1.5, -2, 0.5, 3, -3, 3, 1, -1, 1, 2.5, -7, 0.25, 4, -4, 5, -6], [1, 1, -2, 3, 3, -1, -1, 1, 2, -2.5, 3, 0.5, -4, 4.5, -5, 2],
+               [0.5, 1.5, 1, 3, 2, -3, 1, -1, 2, 1, 1, -0.5, 1, 2, 5, 6]]
+for place, name in enumerate(("v_cubeid_f32", "v_cubesc_f32", "v_cubetc_f32", "v_cubema_f32")):
+    row(name, f"{name} v10, v0, v1, v2", {f"v{n}": [bits32(v) for v in column] for n, column in enumerate(COORDINATES)},
+        {"v10": [bits32(float(cube(*lane)[place])) for lane in zip(*COORDINATES)]})
+
+# ---- 2 / pi for huge angles ----------------------------------------------------------------------------------------------------------
+def two_over_pi(bits):
+    """The fraction of 2 / pi, so many bits (pi by Machin's formula, 64 bits more)."""
+    unit = 1 << bits + 64
+
+    def arctangent(x):
+        term = total = unit // x
+        n, sign = 3, -1
+        while term:
+            term //= x * x
+            total += sign * (term // n)
+            n, sign = n + 2, -sign
+        return total
+    pi = 4 * (4 * arctangent(5) - arctangent(239))
+    return (2 * unit << bits) // pi & (1 << bits) - 1
+
+
+ANGLES = [struct.unpack("<Q", struct.pack("<d", v))[0] for v in (1.0, 1e5, 1e22, -1e100, 2.0 ** 54, 2.0 ** 55, 2.0 ** 60, 1e200, 1e300, 1.7e308, -3.5, 0.0, 2.0 ** 944, 2.0 ** 945,
+                                                               2.0 ** 1000, 1e-300)]
+SEGMENTS = [n % 5 if n % 4 else n % 21 for n in range(LANES)]
+LONG = two_over_pi(1201)
+want = []
+for angle, segment in zip(ANGLES, SEGMENTS):
+    exponent = angle >> 52 & 0x7FF
+    shift = 53 * segment + max(0, exponent - 1077)
+    part = (LONG << shift & (1 << 1201) - 1) >> 1201 - 53
+    want.append(F64.encode(Fraction(part) * Fraction(2) ** (-53 - shift + (128 if exponent >= 1968 else 0))))
+row("v_trig_preop_f64", "v_trig_preop_f64 v[10:11], v[0:1], v2", {**wide(0, ANGLES), "v2": SEGMENTS}, wide_result(10, want))

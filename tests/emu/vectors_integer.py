@@ -344,3 +344,36 @@ for name, bits in (("v_dot4_i32_iu8", 8), ("v_dot8_i32_iu4", 4)):
     for sa in (0, 1):
         for sb in (0, 1):
             integer(name, 3, lambda a, b, c, sa=sa, sb=sb, bits=bits: dot(bits, sa, sb)(a, b) + c, suffix=f" neg_lo:[{sa},{sb},0]")
+
+
+# ---- results of several registers -------------------------------------------------------------------------------------------------
+def differences(eight, reference, masked, place):
+    return sum(abs((eight >> 8 * (place + k) & 255) - (reference >> 8 * k & 255)) for k in range(4) if not masked or reference >> 8 * k & 255)
+
+
+EIGHT = draw("eight", [0, M64, 0x00FF00FF00FF00FF], 1, 64)[0]
+REFERENCE = [r & 0xFF00FFFF if n % 3 == 0 else r for n, r in enumerate(draw("reference", INTS, 1, 32)[0])]
+for name, masked, bits in (("v_qsad_pk_u16_u8", False, 16), ("v_mqsad_pk_u16_u8", True, 16), ("v_mqsad_u32_u8", True, 32)):
+    sums = draw(name, [0, (1 << 4 * bits) - 1], 1, 4 * bits)[0]
+    want = []
+    for eight, reference, old in zip(EIGHT, REFERENCE, sums):
+        parts = [(old >> bits * p & (1 << bits) - 1) + differences(eight, reference, masked, p) & (1 << bits) - 1 for p in range(4)]
+        want.append(sum(v << bits * p for p, v in enumerate(parts)))
+    words = bits // 8
+    spread = lambda first, values: {f"v{first + k}": [v >> 32 * k & M32 for v in values] for k in range(words)}
+    row(name, f"{name} v[20:{19 + words}], v[0:1], v2, v[4:{3 + words}]", {**wide(0, EIGHT), "v2": REFERENCE, **spread(4, sums)}, spread(20, want))
+
+INDICES = draw("indices", [0, M64, 0xFEDCBA9876543210], 1, 64)[0]
+for name, bits, upper, lower in (("v_perm_pk16_b4_u4", 4, 1, 1), ("v_perm_pk16_b6_u4", 6, 1, 2), ("v_perm_pk16_b8_u4", 8, 2, 2)):
+    table = draw(name, [0], 1, 16 * bits)[0]
+    span = lambda first, words: f"v[{first}:{first + words - 1}]" if words > 1 else f"v{first}"
+    spread = lambda first, values, words: {f"v{first + k}": [v >> 32 * k & M32 for v in values] for k in range(words)}
+    want = [sum((t >> bits * (i >> 4 * e & 15) & (1 << bits) - 1) << bits * e for e in range(16)) for t, i in zip(table, INDICES)]
+    row(name, f"{name} {span(20, bits // 2)}, {span(0, upper)}, {span(2, lower)}, v[4:5]",
+        {**spread(0, [t >> 32 * lower for t in table], upper), **spread(2, table, lower), **spread(4, INDICES, 2)}, spread(20, want, bits // 2))
+
+BYTES = draw("nibbles", [0x7F80FF01, 0x080FF7F8, 0x10070806], 1, 32)[0]
+for name, low, high, signed in (("v_sat_pk4_i4_i8", -8, 7, True), ("v_sat_pk4_u4_u8", 0, 15, False)):
+    byte = lambda a, k: ((a >> 8 * k & 255) ^ 128) - 128 if signed else a >> 8 * k & 255
+    row(name, f"{name} v10, v0", {"v0": BYTES, "v10": [0xA5A50000] * LANES},
+        {"v10": [("low", sum((max(low, min(high, byte(a, k))) & 15) << 4 * k for k in range(4))) for a in BYTES]})
