@@ -85,6 +85,18 @@ class Served(Case):
     def test_ragged_lists_of_64_bit_pages_a_head(self):
         self.serves('gfx950', select='{form: indptr, per: kv_head, index: int64}')
 
+    def test_blocks_of_a_row_and_kv_head(self):
+        self.serves('gfx942', select='{form: blocks, block: 48}', rows=3, heads=4, output='{dtype: fp32, lse: true}')
+
+    def test_blocks_of_rows_that_share_tables(self):
+        self.serves('gfx1201', select='{form: blocks, block: 32, per: row, index: int64}', mask='{sinks: per_head}')
+
+    def test_tokens_of_a_row(self):
+        self.serves('gfx1250', select='{form: tokens}', page=1, layout=NHD, dtype='bf16', scale=None, rows=2)
+
+    def test_tokens_of_a_row_and_kv_head(self):
+        self.serves('gfx950', select='{form: tokens, per: kv_head}', page=1, layout=HND, scale='{granularity: tensor}')
+
     def test_a_page_table_a_row(self):
         self.serves('gfx1250', select='{per: row}', rows=3, heads=4)
 
@@ -110,6 +122,15 @@ class Declined(Case):
 
     def test_head_dimensions(self):
         self.declines('decline.head-dim', 'head_dim.qk', head_dim=320)
+
+    def test_blocks_that_cut_pages(self):
+        self.declines('decline.select-block', 'select.block', select='{form: blocks, block: 40}')
+
+    def test_tokens_in_pages_of_several(self):
+        self.declines('decline.select-page', 'kv.page', select='{form: tokens}')
+
+    def test_windows_over_lists(self):
+        self.declines('decline.select-window', 'mask.window', select='{form: blocks, block: 32}', mask='{window: 40}')
 
     def test_the_foreign_dialect(self):
         self.declines('decline.dialect', 'kv.dtype', dtype='fp8_e4m3fnuz')
