@@ -151,6 +151,7 @@ hd_status emit_write(const contract *c, const variant *v, const target *t, const
     for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++)
       add_dim(k, d);
   add_dim(k, DIM_KV_HEADS);
+  add_dim(k, DIM_PAGES);
   add_dim(k, DIM_TOKENS);
   write_fences fences = {c, &plan, out_descriptor, templates, errors};
   return template_fill(templates, "write.hip", fill, &fences, out_source, errors);

@@ -3,9 +3,9 @@
 //@ solved
 // ---- write: quantise rows of K and V and scatter them into the paged cache ---------------------------------
 //
-// ROW_LANES lanes take one (token, kv head) row, LOAD channels each. A token whose slot is negative is skipped:
-// neither cache nor scale is touched. The arithmetic is fp32 in the order docs/spec.md gives, so that the stored
-// codes and scales are the same on every target, bit for bit.
+// ROW_LANES lanes take one (token, kv head) row, LOAD channels each. A token whose slot is negative, or beyond the
+// cache, is skipped: neither cache nor scale is touched. The arithmetic is fp32 in the order docs/spec.md gives, so that
+// the stored codes and scales are the same on every target, bit for bit.
 
 DEVICE float row_max(float x) {
   UNROLL for (int mask = 1; mask < ROW_LANES; mask *= 2) x = max_of(x, lane_xor(x, mask));
@@ -89,7 +89,7 @@ KERNEL(THREADS) void heddle_write(
   const i64 token = exists ? row / kv_heads : 0;
   const int head = exists ? (int)(row - token * kv_heads) : 0;
   const i64 place = exists ? slot_mapping[token] : -1;
-  const bool active = place >= 0;
+  const bool active = place >= 0 && place / PAGE < pages; // beyond the cache an offset could wrap into it
   const i64 page = active ? place / PAGE : 0;
   const u32 slot = active ? (u32)(place - page * PAGE) : 0;
   const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;

@@ -109,6 +109,31 @@ class Tensors(Case):
             self.assertEqual(npy.read(self.folder / name)[2], wanted)
         self.assertEqual(npy.read(self.folder / 'k0.npy')[2], empty, 'inputs are not written to')
 
+    def test_a_device_skips_slots_outside_the_cache_and_the_reference_refuses_them(self):
+        pages = 2
+        slots = [20, -1, 3, pages * PAGE, 2 ** 57, 2 ** 57 + 5, 2 ** 62, 2 ** 63 - 1, -2 ** 63] # 2^57: pages wrap to the first
+        tokens = len(slots)
+        k, v = self.numbers(tokens * DIM), self.numbers(tokens * DIM)
+        empty = [7] * (pages * PAGE * DIM)
+        inputs = {
+            'k': npy.write(self.folder / 'k.npy', 'u2', (tokens, HEADS, DIM), k),
+            'v': npy.write(self.folder / 'v.npy', 'u2', (tokens, HEADS, DIM), v),
+            'slot_mapping': npy.write(self.folder / 'slots.npy', 'i8', (tokens,), slots),
+            'k_cache': npy.write(self.folder / 'k0.npy', 'u2', (pages, HEADS, PAGE, DIM), empty),
+            'v_cache': npy.write(self.folder / 'v0.npy', 'u2', (pages, HEADS, PAGE, DIM), empty),
+        }
+        words = self.arguments(inputs, {'k_cache': 'k1.npy', 'v_cache': 'v1.npy'})
+        spec = self.small(replace=[('targets: [gfx950]', '')])
+        _, errors = self.heddle('reference', spec, '--kernel', 'write', *words, code=1)
+        self.assertIn('reference.slot', errors)
+        for target in ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']:
+            self.heddle('run', spec, '--kernel', 'write', '--device', 'emu:' + target, *words)
+            for name, rows in [('k1.npy', k), ('v1.npy', v)]:
+                wanted = list(empty)
+                wanted[20 * DIM:21 * DIM] = rows[:DIM]
+                wanted[3 * DIM:4 * DIM] = rows[2 * DIM:3 * DIM]
+                self.assertEqual(npy.read(self.folder / name)[2], wanted, target)
+
     def refused(self, inputs, *messages, code=1, kernel='decode', outputs=None):
         words = self.arguments(inputs, outputs if outputs is not None else {'out': 'out.npy'})
         for verb in (['reference'], ['run', '--device', 'emu:gfx950']):
