@@ -26,8 +26,16 @@ typedef enum hd_status {
 #undef X
 } hd_status;
 
+#ifndef HD_API
+#if defined(__GNUC__)
+#define HD_API __attribute__((visibility("default"))) /* heddle.h, which programs include, has the same */
+#else
+#define HD_API
+#endif
+#endif
+
 /* The short text of a status; never NULL. Static storage. */
-const char *hd_status_text(hd_status status);
+HD_API const char *hd_status_text(hd_status status);
 
 #ifdef __cplusplus
 }

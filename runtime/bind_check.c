@@ -260,22 +260,25 @@ static void infer_heads(binding *b, int64_t q_heads) {
   b->good = false;
 }
 
+int64_t bind_list_width(const contract *c, int64_t listed) {
+  int64_t pages = c->select.form == SELECT_BLOCKS ? c->select.block / c->kv.page : 1, width;
+  bool fits = !__builtin_mul_overflow(listed, pages, &width) && width < INT64_MAX;
+  return fits ? width + 1 : INT64_MAX;
+}
+
 /* Block and token lists: sequences, entries of a list, and of the list of pages made of it. */
 static void infer_lists(binding *b) {
   const contract *c = b->contract;
   bool blocks = c->select.form == SELECT_BLOCKS, by_head = c->select.per == PER_KV_HEAD;
   tensor_name list = blocks ? TENSOR_BLOCK_LIST : TENSOR_TOKEN_LIST;
   int last = blocks || by_head ? 2 : 1;
-  int64_t list_pages;
   b->dims[DIM_SEQS] = blocks ? read_extent(b, TENSOR_LENGTHS, 0) : read_extent(b, list, last - 1);
   b->dims[DIM_LISTED] = read_extent(b, list, last);
   if (blocks) {
     b->dims[DIM_TABLE_ROWS] = read_extent(b, TENSOR_PAGE_TABLE, 0);
     b->dims[DIM_TABLE_PAGES] = read_extent(b, TENSOR_PAGE_TABLE, 1);
   }
-  int64_t pages = blocks ? c->select.block / c->kv.page : 1;
-  bool fits = !__builtin_mul_overflow(b->dims[DIM_LISTED], pages, &list_pages) && list_pages < INT64_MAX;
-  b->dims[DIM_LIST_WIDTH] = fits ? list_pages + 1 : INT64_MAX; /* bind.size */
+  b->dims[DIM_LIST_WIDTH] = bind_list_width(c, b->dims[DIM_LISTED]); /* too large: bind.size */
 }
 
 /* Sequences, and how long the lists of pages are. */

@@ -17,6 +17,8 @@ typedef struct work {
   char *key_text; /* NULL until the key is known */
   int leader;     /* index of the first job of the same key, its own when it is that */
   cache_lock *lock;
+  const compile_limits *limits; /* who is told when it is done; may be NULL */
+  int index;                    /* of the job */
   enum { WORK_OPEN, WORK_COMPILE, WORK_WAIT, WORK_DONE } state;
 } work;
 
@@ -50,6 +52,7 @@ hd_status build_key_text(const build_job *job, const emission *e, const compiler
 static void finish_with(work *w, hd_status status) {
   w->result->status = status;
   w->state = WORK_DONE;
+  if (w->limits != NULL && w->limits->finished != NULL) w->limits->finished(w->limits->user, w->index);
 }
 
 static void finish_hit(work *w, const cache_entry *entry) {
@@ -163,6 +166,24 @@ static void take_compiled(cache *c, work *w, compile_result *compiled) {
   finish_with(w, status);
 }
 
+/* What compile_all works on. */
+typedef struct compiling {
+  cache *cache;
+  work **group;
+  compile_result *results;
+} compiling;
+
+/* Stores a kernel as soon as it is compiled: others may be waiting for it, and whoever kills this process now
+ * costs only what is still being compiled. */
+static void take_finished(void *user, int index) {
+  const compiling *all = user;
+  work *w = all->group[index];
+  take_compiled(all->cache, w, &all->results[index]);
+  compile_result_finish(&all->results[index]);
+  cache_unlock(w->lock);
+  w->lock = NULL;
+}
+
 /* Compiles all claimed work of one compiler. */
 static void compile_group(cache *c, work **group, int count, int jobs_at_once, const compile_limits *limits) {
   compile_request *requests = calloc((size_t)count, sizeof *requests);
@@ -176,14 +197,18 @@ static void compile_group(cache *c, work **group, int count, int jobs_at_once, c
     requests[i] =
         (compile_request){.source = group[i]->emission.source, .name = names[i], .target = job->target};
   }
-  if (ready) compile_all(&group[0]->compiler, requests, results, count, jobs_at_once, limits);
+  compiling all = {c, group, results};
+  compile_limits own = limits != NULL ? *limits : (compile_limits){0};
+  own.finished = take_finished;
+  own.user = &all;
+  if (ready) compile_all(&group[0]->compiler, requests, results, count, jobs_at_once, &own);
   for (int i = 0; i < count; i++) {
-    if (ready) {
-      take_compiled(c, group[i], &results[i]);
-      compile_result_finish(&results[i]);
-    } else {
-      finish_with(group[i], HD_OUT_OF_MEMORY);
+    if (group[i]->state == WORK_DONE) continue;
+    if (ready) { /* no thread could be had, and the result says so */
+      take_finished(&all, i);
+      continue;
     }
+    finish_with(group[i], HD_OUT_OF_MEMORY);
     cache_unlock(group[i]->lock);
     group[i]->lock = NULL;
   }
@@ -266,7 +291,7 @@ void build_all(cache *c, compiler_kind kind, const build_job *jobs, build_result
     *r = (build_result){.status = HD_OUT_OF_MEMORY};
     diags_init(&r->diags);
     if (all == NULL) continue;
-    all[i] = (work){.job = &jobs[i], .result = r, .leader = i};
+    all[i] = (work){.job = &jobs[i], .result = r, .leader = i, .limits = limits, .index = i};
     if (found == HD_OK) {
       prepare(c, kind, &templates.source, &all[i]);
       continue;

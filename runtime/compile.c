@@ -258,8 +258,10 @@ static void compile_one(worker_process *w, crew *c, int index) {
 static void *work(void *argument) {
   crew *c = argument;
   worker_process w = {.in = -1, .out = -1, .errors = -1, .folder_lock = -1};
-  for (int index; (index = atomic_fetch_add(&c->next, 1)) < c->count;)
+  for (int index; (index = atomic_fetch_add(&c->next, 1)) < c->count;) {
     compile_one(&w, c, index);
+    if (c->limits.finished != NULL) c->limits.finished(c->limits.user, index);
+  }
   worker_stop(&w, NULL);
   return NULL;
 }

@@ -46,6 +46,10 @@ typedef struct compile_result {
 typedef struct compile_limits {
   double seconds;      /* 0: 60 */
   size_t memory_bytes; /* 0: 4 GiB */
+  /* Told of each request (of build_all: of each job) once its result is complete, in any order and from
+   * whichever thread completed it, also from several at a time. NULL: nobody. */
+  void (*finished)(void *user, int index);
+  void *user;
 } compile_limits;
 
 /* Finds the compiler for `target`; COMPILER_AUTO takes hiprtc before llvm on AMD targets, nvrtc on sm_*.

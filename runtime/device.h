@@ -69,6 +69,8 @@ typedef struct device_vtable {
                              diags *diags);
   hd_status (*capture_begin)(device *d, device_stream *s, diags *diags);
   hd_status (*capture_end)(device *d, device_stream *s, device_graph **out_graph, diags *diags);
+  /* Whether what is launched on the stream now is recorded into a graph, by whoever began it. */
+  hd_status (*capturing)(device *d, device_stream *s, bool *out_capturing, diags *diags);
   hd_status (*graph_launch)(device *d, device_graph *g, device_stream *s, diags *diags);
   void (*graph_destroy)(device *d, device_graph *g);
   /* Counting what launches execute. NULL where a device can't: ask device_counts_launches. Launches that

@@ -327,6 +327,17 @@ static hd_status capture_end(device *base, device_stream *s, device_graph **out_
   return status;
 }
 
+static hd_status capturing(device *base, device_stream *s, bool *out_capturing, diags *errors) {
+  driver_device *d = self(base);
+  int capture = 0; /* none, active, invalidated */
+  hd_status status = enter(d, errors);
+  if (status == HD_OK)
+    status = driver_check(d, d->api.capture_status(stream_of(s), &capture), errors,
+                          "asking whether a stream captures");
+  if (status == HD_OK) *out_capturing = capture != 0;
+  return status;
+}
+
 static hd_status graph_launch(device *base, device_graph *g, device_stream *s, diags *errors) {
   driver_device *d = self(base);
   hd_status status = enter(d, errors);
@@ -360,6 +371,7 @@ const device_vtable driver_vtable = {
     .event_elapsed = event_elapsed,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
+    .capturing = capturing,
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
 };

@@ -53,6 +53,8 @@ typedef struct driver_handle driver_handle; /* a stream, event, module, function
   X(capture_begin, (driver_handle * stream, int mode), "cuStreamBeginCapture_v2", "hipStreamBeginCapture")   \
   X(capture_end, (driver_handle * stream, driver_handle * *out_graph), "cuStreamEndCapture",                 \
     "hipStreamEndCapture")                                                                                   \
+  X(capture_status, (driver_handle * stream, int *out_status), "cuStreamIsCapturing",                        \
+    "hipStreamIsCapturing")                                                                                  \
   X(graph_instantiate, (driver_handle * *out_executable, driver_handle * graph, unsigned long long flags),   \
     "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags")                                           \
   X(graph_destroy, (driver_handle * graph), "cuGraphDestroy", "hipGraphDestroy")                             \

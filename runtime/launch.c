@@ -16,14 +16,6 @@ int64_t split_policy(int64_t seqs, int64_t kv_heads, int64_t longest, int64_t ti
   return splits < 1 ? 1 : splits;
 }
 
-enum { ARGUMENTS_MAX_BYTES = DESCRIPTOR_MAX_ARGUMENTS * 8 };
-
-/* The C struct of a kernel's arguments. */
-typedef union packed_arguments {
-  uint64_t align;
-  unsigned char bytes[ARGUMENTS_MAX_BYTES];
-} packed_arguments;
-
 /* Lists lie at the start of the workspace, partial results behind them. */
 static bool tensor_argument(const kernel_descriptor *k, tensor_name name, const tensors *t,
                             const int64_t dims[DIM_COUNT], int64_t lists_bytes, uint64_t *out_address,
@@ -41,20 +33,19 @@ static bool tensor_argument(const kernel_descriptor *k, tensor_name name, const 
 }
 
 static bool pack_arguments(const kernel_descriptor *k, const tensors *t, const int64_t dims[DIM_COUNT],
-                           int64_t lists_bytes, float scale, packed_arguments *out, size_t *out_size,
-                           diags *errors) {
+                           int64_t lists_bytes, float scale, launch_part *out, diags *errors) {
   size_t offsets[DESCRIPTOR_MAX_ARGUMENTS];
   size_t size = kernel_arguments_layout(k, offsets);
-  if (size > sizeof out->bytes) {
+  if (size > sizeof out->arguments.bytes) {
     diags_errorf(errors, "launch.arguments", NULL,
                  "kernel %s takes %zu bytes of arguments, at most %zu are packed", k->symbol, size,
-                 sizeof out->bytes);
+                 sizeof out->arguments.bytes);
     return false;
   }
-  memset(out, 0, sizeof *out);
+  memset(out->arguments.bytes, 0, size);
   for (int i = 0; i < k->argument_count; i++) {
     argument a = k->arguments[i];
-    unsigned char *to = out->bytes + offsets[i];
+    unsigned char *to = out->arguments.bytes + offsets[i];
     size_t bytes = argument_bytes(a);
     if (a.kind == ARGUMENT_TENSOR) {
       uint64_t address;
@@ -74,47 +65,84 @@ static bool pack_arguments(const kernel_descriptor *k, const tensors *t, const i
       memcpy(to, &narrow, sizeof narrow);
     }
   }
-  *out_size = size;
+  out->launch.arguments_size = size;
   return true;
 }
 
-/* False with a diagnostic when the grid is too large; *out_empty when there is nothing to do. */
-static bool plan_grid(const kernel_descriptor *k, const int64_t dims[DIM_COUNT], device_launch *launch,
-                      bool *out_empty, diags *errors) {
-  *out_empty = false;
+bool launch_grid(const kernel_descriptor *k, const int64_t dims[DIM_COUNT], uint32_t out_grid[3],
+                 diags *errors) {
   for (int i = 0; i < 3; i++) {
     int64_t workgroups = extent_value(&k->grid[i], dims);
-    if (workgroups <= 0) *out_empty = true;
     if (workgroups > INT32_MAX) {
       diags_errorf(errors, "launch.grid", NULL,
                    "kernel %s needs %" PRId64 " workgroups in dimension %d, at most %d", k->symbol,
                    workgroups, i, INT32_MAX);
       return false;
     }
-    launch->grid[i] = workgroups < 0 ? 0 : (uint32_t)workgroups;
+    out_grid[i] = workgroups < 0 ? 0 : (uint32_t)workgroups;
   }
-  launch->block[0] = (uint32_t)k->block;
-  launch->block[1] = launch->block[2] = 1;
-  launch->lds_bytes = (uint32_t)k->lds_bytes;
   return true;
+}
+
+hd_status launch_pack_init(const descriptor *desc, device_function *const *functions, const tensors *t,
+                           const int64_t dims[DIM_COUNT], float scale, launch_pack *out_pack, diags *errors) {
+  out_pack->count = 0;
+  out_pack->lists_bytes = descriptor_lists_bytes(desc, dims);
+  for (int i = 0; i < desc->kernel_count; i++) {
+    const kernel_descriptor *k = &desc->kernels[i];
+    if (k->only_when_split && dims[DIM_SPLITS] <= 1) continue;
+    launch_part *part = &out_pack->parts[out_pack->count];
+    part->function = functions[i];
+    part->kernel = i;
+    part->launch = (device_launch){.block = {(uint32_t)k->block, 1, 1}, .lds_bytes = (uint32_t)k->lds_bytes};
+    const uint32_t *grid = part->launch.grid;
+    if (!pack_arguments(k, t, dims, out_pack->lists_bytes, scale, part, errors)) return HD_INVALID;
+    if (!launch_grid(k, dims, part->launch.grid, errors)) return HD_INVALID;
+    if (grid[0] > 0 && grid[1] > 0 && grid[2] > 0) out_pack->count++;
+  }
+  return HD_OK;
+}
+
+/* Puts the address into the part of kernel `kernel`, if that is launched. */
+static void put_address(launch_pack *pack, int kernel, size_t offset, uint64_t address) {
+  for (int i = 0; i < pack->count; i++)
+    if (pack->parts[i].kernel == kernel)
+      memcpy(pack->parts[i].arguments.bytes + offset, &address, sizeof address);
+}
+
+bool launch_pack_set(launch_pack *pack, const descriptor *desc, tensor_name name, uint64_t address) {
+  bool found = false;
+  for (int i = 0; i < desc->kernel_count; i++) {
+    const kernel_descriptor *k = &desc->kernels[i];
+    size_t offsets[DESCRIPTOR_MAX_ARGUMENTS];
+    kernel_arguments_layout(k, offsets);
+    for (int n = 0; n < k->argument_count; n++) {
+      tensor_name taken = (tensor_name)k->arguments[n].index;
+      bool lists = taken == TENSOR_LISTS && name == TENSOR_WORKSPACE;
+      if (k->arguments[n].kind != ARGUMENT_TENSOR || (taken != name && !lists)) continue;
+      found = true;
+      put_address(pack, i, offsets[n],
+                  taken == TENSOR_WORKSPACE ? address + (uint64_t)pack->lists_bytes : address);
+    }
+  }
+  return found;
+}
+
+hd_status launch_pack_run(device *d, device_stream *s, const launch_pack *pack, diags *errors) {
+  for (int i = 0; i < pack->count; i++) {
+    const launch_part *part = &pack->parts[i];
+    device_launch launch = part->launch;
+    launch.arguments = part->arguments.bytes;
+    hd_status status = d->vtable->launch(d, s, part->function, &launch, errors);
+    if (status != HD_OK) return status;
+  }
+  return HD_OK;
 }
 
 hd_status launch_operation(device *d, device_stream *s, const descriptor *desc,
                            device_function *const *functions, const tensors *t, const int64_t dims[DIM_COUNT],
                            float scale, diags *errors) {
-  int64_t lists_bytes = descriptor_lists_bytes(desc, dims);
-  for (int i = 0; i < desc->kernel_count; i++) {
-    const kernel_descriptor *k = &desc->kernels[i];
-    if (k->only_when_split && dims[DIM_SPLITS] <= 1) continue;
-    packed_arguments arguments;
-    device_launch launch = {.arguments = arguments.bytes};
-    bool empty;
-    if (!pack_arguments(k, t, dims, lists_bytes, scale, &arguments, &launch.arguments_size, errors))
-      return HD_INVALID;
-    if (!plan_grid(k, dims, &launch, &empty, errors)) return HD_INVALID;
-    if (empty) continue;
-    hd_status status = d->vtable->launch(d, s, functions[i], &launch, errors);
-    if (status != HD_OK) return status;
-  }
-  return HD_OK;
+  launch_pack pack;
+  hd_status status = launch_pack_init(desc, functions, t, dims, scale, &pack, errors);
+  return status == HD_OK ? launch_pack_run(d, s, &pack, errors) : status;
 }

@@ -50,6 +50,8 @@ bool bind_tensor(const contract *c, tensor_name name, const int64_t dims[DIM_COU
 /* The expected shape of `name` as text ("[seqs*rows, q_heads, 128]"), for messages and --help. */
 void bind_expected_shape(const contract *c, tensor_name name, text *out);
 
+/* Entries of a list of pages that is made of `listed` blocks or tokens: its length, then the pages. */
+int64_t bind_list_width(const contract *c, int64_t listed);
 /* Most tokens that a row can list; INT64_MAX where it lists nothing. */
 int64_t bind_listed_tokens(const contract *c, const int64_t dims[DIM_COUNT]);
 
@@ -65,9 +67,44 @@ size_t tensor_bytes(const tensor *t);
  * the longest sequence, `tile_tokens`: the descriptor's. At least 1. */
 int64_t split_policy(int64_t seqs, int64_t kv_heads, int64_t longest, int64_t tile_tokens, int compute_units);
 
-/* Packs arguments and launches every kernel of the operation on the stream. No allocation, no lock, no sync.
- * `functions` in the descriptor's kernel order. A tensor that a kernel takes and `t` lacks is refused.
- * TENSOR_WORKSPACE is descriptor_workspace_bytes of memory; it may be absent when that is 0. */
+enum { LAUNCH_ARGUMENTS_BYTES = DESCRIPTOR_MAX_ARGUMENTS * 8 };
+
+/* One kernel, ready for the device but for the address of its packed arguments. */
+typedef struct launch_part {
+  int kernel; /* which of the descriptor's */
+  device_function *function;
+  device_launch launch;
+  union {
+    uint64_t align;
+    unsigned char bytes[LAUNCH_ARGUMENTS_BYTES];
+  } arguments;
+} launch_part;
+
+/* An operation's kernels that have something to do, in order. Plain data: may be copied. */
+typedef struct launch_pack {
+  int64_t lists_bytes; /* of the workspace, before the partial results */
+  int count;
+  launch_part parts[DESCRIPTOR_MAX_KERNELS];
+} launch_pack;
+
+/* Workgroups of a kernel; false with "launch.grid" when they are too many. A dimension of 0: nothing to do.
+ */
+bool launch_grid(const kernel_descriptor *k, const int64_t dims[DIM_COUNT], uint32_t out_grid[3],
+                 diags *diags);
+
+/* Packs the arguments of every kernel of the operation. No allocation but to word a refusal. `functions` in
+ * the descriptor's kernel order. A tensor that a kernel takes and `t` lacks is refused. TENSOR_WORKSPACE is
+ * descriptor_workspace_bytes of memory; it may be absent when that is 0. */
+hd_status launch_pack_init(const descriptor *desc, device_function *const *functions, const tensors *t,
+                           const int64_t dims[DIM_COUNT], float logits_scale, launch_pack *out_pack,
+                           diags *diags);
+/* Puts another address where the kernels take `name`; TENSOR_WORKSPACE is the whole of that memory. False
+ * when none takes it. */
+bool launch_pack_set(launch_pack *pack, const descriptor *desc, tensor_name name, uint64_t address);
+/* Launches them on the stream. No allocation, no lock, no sync. */
+hd_status launch_pack_run(device *d, device_stream *s, const launch_pack *pack, diags *diags);
+
+/* Both in one. Nothing is launched unless everything can be packed. */
 hd_status launch_operation(device *d, device_stream *s, const descriptor *desc,
                            device_function *const *functions, const tensors *t, const int64_t dims[DIM_COUNT],
                            float logits_scale, diags *diags);

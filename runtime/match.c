@@ -150,7 +150,7 @@ static void answer(question *q) {
   a->status = diags_errors(&a->declines) == 0 ? HD_OK : HD_DECLINED;
 }
 
-hd_status hd_match(const match_request *r, const match_candidate *candidates, int count,
+hd_status match_best(const match_request *r, const match_candidate *candidates, int count,
                    const char *target_name, match_answer *answers, int *out_chosen) {
   int chosen = -1;
   bool kept = true;

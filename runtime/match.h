@@ -54,7 +54,7 @@ typedef struct match_answer {
  * `*out_chosen` is the candidate to use: of those that serve the one with the fewest rows, then the first.
  * HD_DECLINED: none serves; each answer says why, also for a target that nobody knows. HD_OUT_OF_MEMORY: a
  * reason could not be kept. Threads may ask at the same time. A candidate that serves costs no allocation. */
-hd_status hd_match(const match_request *r, const match_candidate *candidates, int count,
+hd_status match_best(const match_request *r, const match_candidate *candidates, int count,
                    const char *target_name, match_answer *answers, int *out_chosen);
 void match_answers_finish(match_answer *answers, int count);
 

@@ -37,15 +37,18 @@ static void append(diags *to, const diags *from) {
   }
 }
 
-static hd_status load_module(session *s, const cache_entry *entry, session_kernel *k, diags *errors) {
+hd_status session_load_code(session *s, const descriptor *d, const void *code_object, size_t bytes,
+                            session_kernel *out_kernel, diags *errors) {
   const device_vtable *v = s->device->vtable;
-  hd_status status = v->load(s->device, entry->code_object, entry->code_object_size, &k->module, errors);
-  for (int i = 0; status == HD_OK && i < k->descriptor->kernel_count; i++) {
-    const kernel_descriptor *kernel = &k->descriptor->kernels[i];
+  session_kernel k = {.descriptor = d};
+  hd_status status = v->load(s->device, code_object, bytes, &k.module, errors);
+  for (int i = 0; status == HD_OK && i < d->kernel_count; i++) {
+    const kernel_descriptor *kernel = &d->kernels[i];
     size_t lds = kernel->lds_bytes > 0 ? (size_t)kernel->lds_bytes : 0;
-    status = v->function(s->device, k->module, kernel->symbol, lds, &k->functions[i], errors);
+    status = v->function(s->device, k.module, kernel->symbol, lds, &k.functions[i], errors);
   }
-  if (status != HD_OK && k->module) v->unload(s->device, k->module);
+  if (status != HD_OK && k.module) v->unload(s->device, k.module);
+  if (status == HD_OK) *out_kernel = k;
   return status;
 }
 
@@ -55,13 +58,16 @@ hd_status session_load(session *s, const contract *c, const char *name, operatio
   build_result result = {0};
   build_all(s->cache, s->compiler, &job, &result, 1, 1, NULL);
   append(errors, &result.diags);
-  session_kernel k = {.hit = result.hit, .compile_seconds = result.compile_seconds};
+  session_kernel k;
   hd_status status = result.status;
+  if (status == HD_OK)
+    status = session_load_code(s, result.entry.descriptor, result.entry.code_object,
+                               result.entry.code_object_size, &k, errors);
   if (status == HD_OK) {
-    k.descriptor = result.entry.descriptor;
+    k.hit = result.hit;
+    k.compile_seconds = result.compile_seconds;
     memcpy(k.key, result.key, sizeof k.key);
     memcpy(k.compiler, result.compiler, sizeof k.compiler);
-    status = load_module(s, &result.entry, &k, errors);
   }
   build_result_finish(&result);
   if (status == HD_OK) *out_kernel = k;

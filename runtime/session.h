@@ -35,6 +35,10 @@ typedef struct session_kernel {
 /* `c` must be resolved for the session's target. `name`: the spec's, for messages. */
 hd_status session_load(session *s, const contract *c, const char *name, operation o, const variant *v,
                        session_kernel *out_kernel, diags *errors);
+/* The same for code that is there already: fills descriptor, module and functions. What both point to outlives
+ * the kernel. */
+hd_status session_load_code(session *s, const descriptor *d, const void *code_object, size_t bytes,
+                            session_kernel *out_kernel, diags *errors);
 void session_unload(session *s, session_kernel *k);
 
 /* The split count for a decode: `asked` when it is not 0, else by policy. A contract that bakes nothing in

@@ -23,7 +23,7 @@ def check(claim, good, problem):
         problems[claim].append(problem)
 
 
-FAMILIES = "bind|cache|codeobject|compile|decline|device|emit|emu|file|launch|match|npy|reference|request|view"
+FAMILIES = "bind|cache|codeobject|compile|context|decline|device|embed|emit|emu|file|launch|match|npy|reference|request|view"
 ANSWERS = ("bind.", "decline.", "match.", "request.", "view.")
 CODE = re.compile(rf'"((?:{FAMILIES}|spec)\.[a-z]+(?:-[a-z]+)*)"')
 in_sources = set()

@@ -1,6 +1,7 @@
 /* Stands in for libcuda (FAKE_CUDA) or libamdhip64: enough of a driver, in host memory, to see what the cuda
  * and hip devices ask of theirs. FAKE_DEVICES in the environment says how many devices there are. */
 #include "fake_driver.h"
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,8 @@ EXPORT(cuMemsetD8Async, hipMemsetD8Async, uint64_t to, unsigned char value, size
 }
 
 EXPORT(cuModuleLoadData, hipModuleLoadData, void **out_module, const void *image) {
-  return memcmp(image, "FAKE", 4) == 0 ? make(out_module) : BAD_IMAGE;
+  bool good = memcmp(image, "FAKE", 4) == 0 || memcmp(image, "\177ELF", 4) == 0;
+  return good ? make(out_module) : BAD_IMAGE;
 }
 
 EXPORT(cuModuleUnload, hipModuleUnload, void *module) {
@@ -212,6 +214,11 @@ EXPORT(cuStreamEndCapture, hipStreamEndCapture, void *stream, void **out_graph) 
   if (!capturing) return BAD_VALUE;
   capturing = 0;
   return make(out_graph);
+}
+
+EXPORT(cuStreamIsCapturing, hipStreamIsCapturing, void *stream, int *out_status) {
+  *out_status = stream != NULL && capturing;
+  return need_context();
 }
 
 EXPORT(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags, void **out_executable, void *graph,

@@ -61,7 +61,7 @@ static tensor *strided(match_request *r, tensor_name name) {
 static hd_status ask(const match_request *r, const contract *c, const char *target_name, match_answer *out) {
   const match_candidate candidate = {.name = "one", .contract = c};
   int chosen = -7;
-  hd_status status = hd_match(r, &candidate, 1, target_name, out, &chosen);
+  hd_status status = match_best(r, &candidate, 1, target_name, out, &chosen);
   cr_assert_eq(chosen, status == HD_OK ? 0 : -7, "untouched unless one serves");
   cr_assert_eq(out->status, status);
   return status;
@@ -174,7 +174,7 @@ Test(match, a_target_that_nobody_knows_or_the_spec_does_not_list_declines) {
   const match_candidate candidate = {.name = "one", .contract = &c, .targets = targets, .target_count = 2};
   match_answer a;
   int chosen;
-  cr_assert_eq(hd_match(&r, &candidate, 1, "gfx950", &a, &chosen), HD_DECLINED);
+  cr_assert_eq(match_best(&r, &candidate, 1, "gfx950", &a, &chosen), HD_DECLINED);
   cr_assert_eq(a.declines.count, 1);
   cr_assert_str_eq(a.declines.items[0].code, "match.target");
   cr_assert_str_eq(a.declines.items[0].allowed, "gfx942, gfx1250");
@@ -379,7 +379,7 @@ Test(match, split_counts_are_those_of_the_spec) {
   const int asked[] = {0, 4, 8, 3, -1};
   for (int i = 0; i < 5; i++) {
     r.splits = asked[i];
-    cr_assert_eq(hd_match(&r, &candidate, 1, "gfx950", &a, &chosen), i < 3 ? HD_OK : HD_DECLINED);
+    cr_assert_eq(match_best(&r, &candidate, 1, "gfx950", &a, &chosen), i < 3 ? HD_OK : HD_DECLINED);
     if (i >= 3) cr_assert_str_eq(a.declines.items[0].code, "match.split");
     match_answers_finish(&a, 1);
   }
@@ -409,7 +409,7 @@ Test(match, what_another_kernel_serves_is_left_to_it_unless_this_one_is_known_to
   const match_candidate candidate = {.name = "one", .contract = &c, .better_than = beaten, .better_count = 2};
   match_answer a;
   int chosen;
-  cr_assert_eq(hd_match(&r, &candidate, 1, "gfx950", &a, &chosen), HD_OK);
+  cr_assert_eq(match_best(&r, &candidate, 1, "gfx950", &a, &chosen), HD_OK);
   match_answers_finish(&a, 1);
 }
 
@@ -426,16 +426,16 @@ Test(match, each_contract_answers_and_the_fewest_rows_win) {
   for (int i = 0; i < 4; i++)
     candidates[i] = (match_candidate){.name = "any", .contract = &c[i]};
   int chosen;
-  cr_assert_eq(hd_match(&r, candidates, 4, "gfx950", a, &chosen), HD_OK);
+  cr_assert_eq(match_best(&r, candidates, 4, "gfx950", a, &chosen), HD_OK);
   cr_assert_eq(chosen, 2, "fewer rows than 1, before 3");
   cr_assert_eq(a[0].status, HD_DECLINED);
   cr_assert_eq(a[1].status, HD_OK);
   match_answers_finish(a, 4);
-  cr_assert_eq(hd_match(&r, candidates, 2, "gfx950", a, &chosen), HD_OK);
+  cr_assert_eq(match_best(&r, candidates, 2, "gfx950", a, &chosen), HD_OK);
   cr_assert_eq(chosen, 1);
   match_answers_finish(a, 2);
   chosen = 7;
-  cr_assert_eq(hd_match(&r, candidates, 0, "gfx950", a, &chosen), HD_DECLINED);
+  cr_assert_eq(match_best(&r, candidates, 0, "gfx950", a, &chosen), HD_DECLINED);
   cr_assert_eq(chosen, 7);
 }
 

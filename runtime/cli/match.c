@@ -152,7 +152,7 @@ static int ask(const cli *c, match_run *m) {
   const char *target_name = cli_text(c, "target");
   int chosen = -1;
   hd_status status =
-      hd_match(&m->description.request, m->candidates, m->count, target_name, m->answers, &chosen);
+      match_best(&m->description.request, m->candidates, m->count, target_name, m->answers, &chosen);
   text out;
   text_init(&out);
   out.failed = status != HD_OK && status != HD_DECLINED;

@@ -565,6 +565,12 @@ static hd_status capture_end(device *d, device_stream *s, device_graph **out_gra
   return HD_OK;
 }
 
+static hd_status capturing(device *d, device_stream *s, bool *out_capturing, diags *list) {
+  (void)list;
+  *out_capturing = *capture_slot(d, s) != NULL;
+  return HD_OK;
+}
+
 static hd_status graph_launch(device *d, device_graph *g, device_stream *s, diags *list) {
   hd_status status = HD_OK;
   for (size_t n = 0; n < g->count && status == HD_OK; ++n) {
@@ -656,6 +662,7 @@ static const device_vtable vtable = {
     .event_elapsed = event_elapsed,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
+    .capturing = capturing,
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
     .count_begin = count_begin,

@@ -1,0 +1,197 @@
+/* The launch path: arguments to dims, dims to packed arguments, then the driver. Nothing here allocates,
+ * locks or waits once the kernel is ready; a refusal does, to word itself. */
+#include "parts.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Alignment of a workspace, as of every tensor. */
+enum { ADDRESS_ALIGNMENT = 16 };
+
+static hd_status refuse_capture(const hd_kernel *k, diags *errors) {
+  diags_errorf(errors, "launch.capture", NULL,
+               "%s/%s is not prepared, and its stream captures a graph: prepare it before the capture",
+               k->name, operation_name(k->operation));
+  return HD_DECLINED;
+}
+
+/* The prepared kernel; one that isn't is prepared now, unless the stream captures. */
+static const prepared *ready_for(hd_kernel *k, hd_stream *stream, hd_status *out_status, diags *errors) {
+  const prepared *p = atomic_load_explicit(&k->ready, memory_order_acquire);
+  bool capturing = false;
+  if (p != NULL) return p;
+  device *d = k->context->session.device;
+  *out_status = d->vtable->capturing(d, (device_stream *)stream, &capturing, errors);
+  if (*out_status == HD_OK && capturing) *out_status = refuse_capture(k, errors);
+  return *out_status == HD_OK ? api_ready(k, out_status, errors) : NULL;
+}
+
+/* Tokens that a row of the page table or of a list has room for; with ragged lists, all of them together. */
+static int64_t capacity(const contract *c, const tensors *t, const int64_t dims[DIM_COUNT]) {
+  int64_t most = bind_listed_tokens(c, dims), tokens = INT32_MAX; /* lengths are int32 */
+  if (c->select.form != SELECT_TOKENS) {
+    const tensor *list = &t->by_name[c->select.form == SELECT_INDPTR ? TENSOR_KV_INDICES : TENSOR_PAGE_TABLE];
+    tokens = list->rank > 0 ? list->shape[list->rank - 1] * c->kv.page : 0; /* both fit 31 bits */
+  }
+  if (tokens > INT32_MAX) tokens = INT32_MAX;
+  return tokens < most ? tokens : most;
+}
+
+static hd_status settle_splits(const hd_kernel *k, const prepared *p, const hd_arguments *a, const tensors *t,
+                               int64_t dims[DIM_COUNT], diags *errors) {
+  if (k->operation != OPERATION_DECODE) return HD_OK;
+  if (a->splits < 0 || a->longest < 0) {
+    diags_errorf(errors, "launch.splits", a->splits < 0 ? "splits" : "longest",
+                 "a split count or length is negative");
+    return HD_INVALID;
+  }
+  int64_t longest = a->longest > 0 ? a->longest : capacity(&k->contract, t, dims);
+  dims[DIM_SPLITS] = a->splits > 0 ? a->splits : api_splits(k, p, dims, longest);
+  return HD_OK;
+}
+
+static hd_status settle_workspace(const prepared *p, const hd_arguments *a, tensors *t,
+                                  const int64_t dims[DIM_COUNT], diags *errors) {
+  int64_t needed = descriptor_workspace_bytes(&p->descriptor, dims);
+  t->present[TENSOR_WORKSPACE] = needed > 0;
+  t->by_name[TENSOR_WORKSPACE].data = a->workspace;
+  if (needed == 0) return HD_OK;
+  if (a->workspace_bytes < needed || a->workspace == 0) {
+    char found[32], allowed[48];
+    snprintf(found, sizeof found, "%lld bytes", a->workspace != 0 ? (long long)a->workspace_bytes : 0LL);
+    snprintf(allowed, sizeof allowed, "%lld bytes", (long long)needed);
+    diags_refusef(errors, "launch.workspace", "workspace", found, allowed,
+                  "the launch (%lld splits) needs a workspace of %s, found %s: hd_kernel_workspace says how "
+                  "much is enough",
+                  (long long)dims[DIM_SPLITS], allowed, found);
+    return HD_DECLINED;
+  }
+  if (a->workspace % ADDRESS_ALIGNMENT == 0) return HD_OK;
+  diags_refusef(errors, "bind.alignment", "workspace", "another address", "a multiple of 16 bytes",
+                "the workspace lies at an address that is not a multiple of 16 bytes");
+  return HD_DECLINED;
+}
+
+static hd_status settle_scale(const hd_kernel *k, const hd_arguments *a, float *out_scale, diags *errors) {
+  const contract *c = &k->contract;
+  double fixed = c->logits.scale == LOGITS_NUMBER ? c->logits.number : 1 / sqrt(c->head_dim.qk);
+  float asked = a->logits_scale;
+  *out_scale = asked != 0 ? asked : (float)fixed;
+  if (k->operation != OPERATION_DECODE || c->logits.scale == LOGITS_ARGUMENT || asked == 0 ||
+      asked == (float)fixed)
+    return HD_OK;
+  text numbers[2];
+  for (int i = 0; i < 2; i++) {
+    text_init(&numbers[i]);
+    text_add_double(&numbers[i], i == 0 ? (double)asked : fixed);
+  }
+  diags_refusef(errors, "launch.logits-scale", "logits_scale", text_string(&numbers[0]),
+                text_string(&numbers[1]), "the contract fixes the scale of the logits to %s",
+                text_string(&numbers[1]));
+  for (int i = 0; i < 2; i++)
+    text_finish(&numbers[i]);
+  return HD_DECLINED;
+}
+
+/* Everything up to the packed arguments. */
+static hd_status pack(const hd_kernel *k, const prepared *p, const hd_arguments *arguments,
+                      launch_pack *out_pack, diags *errors) {
+  hd_arguments a;
+  tensors t;
+  int64_t dims[DIM_COUNT];
+  float scale;
+  if (!api_take_struct(arguments, offsetof(hd_arguments, splits), &a, sizeof a, "arguments", errors))
+    return HD_INVALID;
+  hd_status status = api_tensors(a.tensors, a.tensor_count, &t, errors);
+  if (status == HD_OK) status = bind_dims(&k->contract, operation_name(k->operation), &t, dims, errors);
+  if (status == HD_OK) status = settle_splits(k, p, &a, &t, dims, errors);
+  if (status == HD_OK) status = settle_workspace(p, &a, &t, dims, errors);
+  if (status == HD_OK) status = settle_scale(k, &a, &scale, errors);
+  if (status == HD_OK &&
+      launch_pack_init(&p->descriptor, p->loaded.functions, &t, dims, scale, out_pack, errors) != HD_OK)
+    status = HD_DECLINED;
+  return status;
+}
+
+static hd_status launch(hd_kernel *k, const hd_arguments *arguments, hd_stream *stream, diags *errors) {
+  launch_pack packed;
+  hd_status status = HD_INVALID;
+  if (!api_alive(k->context, errors)) return HD_INVALID;
+  const prepared *p = ready_for(k, stream, &status, errors);
+  if (p == NULL) return status;
+  status = pack(k, p, arguments, &packed, errors);
+  if (status != HD_OK) return status;
+  return launch_pack_run(k->context->session.device, (device_stream *)stream, &packed, errors);
+}
+
+hd_status hd_launch(hd_kernel *k, const hd_arguments *arguments, hd_stream *stream,
+                    hd_diagnostics *diagnostics) {
+  api_call call;
+  if (k == NULL) return HD_INVALID;
+  api_begin(&call, diagnostics);
+  return api_end(&call, launch(k, arguments, stream, call.errors));
+}
+
+/* ---- Bindings ---- */
+
+struct hd_binding {
+  hd_kernel *kernel;
+  const prepared *prepared;
+  launch_pack pack;
+};
+
+static hd_status bind(hd_kernel *k, const hd_arguments *arguments, hd_binding **out_binding, diags *errors) {
+  hd_status status = HD_INVALID;
+  const prepared *p = api_alive(k->context, errors) ? api_ready(k, &status, errors) : NULL;
+  if (p == NULL) return status;
+  hd_binding *b = calloc(1, sizeof *b);
+  if (b == NULL) return HD_OUT_OF_MEMORY;
+  status = pack(k, p, arguments, &b->pack, errors);
+  if (status != HD_OK) {
+    free(b);
+    return status;
+  }
+  b->kernel = hd_kernel_retain(k);
+  b->prepared = p;
+  *out_binding = b;
+  return HD_OK;
+}
+
+hd_status hd_bind(hd_kernel *k, const hd_arguments *arguments, hd_binding **out_binding,
+                  hd_diagnostics *diagnostics) {
+  api_call call;
+  if (k == NULL || out_binding == NULL) return HD_INVALID;
+  api_begin(&call, diagnostics);
+  return api_end(&call, bind(k, arguments, out_binding, call.errors));
+}
+
+void hd_binding_destroy(hd_binding *b) {
+  if (b == NULL) return;
+  hd_kernel_release(b->kernel);
+  free(b);
+}
+
+static hd_status set_address(hd_binding *b, tensor_name name, uint64_t address) {
+  if (address % ADDRESS_ALIGNMENT != 0) return HD_INVALID;
+  return launch_pack_set(&b->pack, &b->prepared->descriptor, name, address) ? HD_OK : HD_INVALID;
+}
+
+hd_status hd_binding_set_address(hd_binding *b, hd_tensor_name name, uint64_t address) {
+  tensor_name inner;
+  if (b == NULL || !api_tensor_name(name, &inner)) return HD_INVALID;
+  return set_address(b, inner, address);
+}
+
+hd_status hd_binding_set_workspace(hd_binding *b, uint64_t address) {
+  return b == NULL ? HD_INVALID : set_address(b, TENSOR_WORKSPACE, address);
+}
+
+hd_status hd_binding_launch(hd_binding *b, hd_stream *stream, hd_diagnostics *diagnostics) {
+  api_call call;
+  if (b == NULL) return HD_INVALID;
+  api_begin(&call, diagnostics);
+  if (!api_alive(b->kernel->context, call.errors)) return api_end(&call, HD_INVALID);
+  device *d = b->kernel->context->session.device;
+  return api_end(&call, launch_pack_run(d, (device_stream *)stream, &b->pack, call.errors));
+}

@@ -1,0 +1,229 @@
+/* Preparing through heddle.h: one, many, later, by several threads, after a fork. */
+#include "fixture.h"
+#include <math.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Caches of their own, so that what is compiled now is known. */
+static hd_context *fresh_context(hd_log_function log, void *user) {
+  MAKE(hd_context_options, o);
+  hd_context *c = NULL;
+  if (why == NULL) cr_assert_eq(hd_diagnostics_create(&why), HD_OK);
+  o.device = "emu:gfx950";
+  o.cache_directory = "";
+  o.log = log;
+  o.log_user = user;
+  OK(hd_context_create(&o, &c, why));
+  cr_assert_eq(hd_diagnostics_count(why), 0u, "%s", hd_diagnostics_text(why));
+  return c;
+}
+
+typedef struct watch {
+  size_t calls, count;
+  size_t last_done;
+  unsigned seen; /* bit an index */
+  char names[256];
+  pthread_mutex_t lock;
+} watch;
+
+static void on_progress(void *user, const hd_progress *p) {
+  watch *w = user;
+  w->calls++;
+  cr_assert_eq(p->done, w->last_done + 1, "one at a time, in order");
+  w->last_done = p->done;
+  w->count = p->count;
+  w->seen |= 1u << p->index;
+}
+
+static void on_log(void *user, hd_severity severity, const char *message) {
+  watch *w = user;
+  (void)severity;
+  pthread_mutex_lock(&w->lock);
+  strncat(w->names, message, sizeof w->names - strlen(w->names) - 1);
+  pthread_mutex_unlock(&w->lock);
+}
+
+Test(api_prepares, many_at_once_with_progress) {
+  watch w = {0};
+  hd_context *c = fresh_context(NULL, NULL);
+  hd_contract *good = parse(spec_nhd);
+  hd_job jobs[4] = {job_of(good, HD_DECODE), job_of(good, HD_WRITE), job_of(good, HD_DECODE),
+                    job_of(good, HD_DECODE)};
+  hd_kernel *kernels[4];
+  hd_status statuses[4];
+  jobs[3].variant = "w3"; /* no number of waves */
+  cr_assert_eq(hd_prepare_many(c, jobs, 4, on_progress, &w, kernels, statuses, why), HD_DECLINED);
+  cr_assert_eq(w.calls, 4u);
+  cr_assert_eq(w.count, 4u);
+  cr_assert_eq(w.seen, 15u);
+  for (int i = 0; i < 3; i++)
+    cr_assert_eq(statuses[i], HD_OK);
+  cr_assert_eq(statuses[3], HD_DECLINED);
+  cr_assert_null(kernels[3]);
+  MAKE(hd_kernel_info, info);
+  OK(hd_kernel_get_info(kernels[1], &info));
+  cr_assert_str_eq(info.operation, "write");
+  cr_assert_str_eq(info.origin, "compiled");
+  hd_context_destroy(c);
+  for (int i = 0; i < 4; i++)
+    hd_kernel_release(kernels[i]);
+  hd_contract_destroy(good);
+}
+
+Test(api_prepares, in_the_background) {
+  watch w = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  hd_context *c = fresh_context(on_log, &w);
+  hd_contract *good = parse(spec_nhd);
+  hd_job jobs[] = {job_of(good, HD_DECODE), job_of(NULL, HD_WRITE)};
+  hd_future *f = NULL;
+  hd_kernel *k = NULL, *again = NULL;
+  OK(hd_prepare_async(c, jobs, 2, on_progress, &w, &f, why));
+  hd_contract_destroy(good); /* what was asked for was copied */
+  hd_context_destroy(c);
+  hd_status waited = hd_future_wait(f, 0);
+  cr_assert(waited == HD_OK || waited == HD_UNAVAILABLE);
+  cr_assert_eq(hd_future_wait(f, -1), HD_OK);
+  cr_assert_eq(hd_future_done(f), 1);
+  cr_assert_eq(w.calls, 2u);
+  OK(hd_future_take(f, 0, &k, why));
+  cr_assert_eq(hd_future_take(f, 0, &again, why), HD_INVALID, "taken");
+  SAYS(HD_INVALID, "context.options", hd_future_take(f, 1, &again, why));
+  cr_assert_eq(hd_future_take(f, 2, &again, why), HD_INVALID);
+  hd_future_destroy(f);
+  cr_assert(strstr(w.names, "nhd/decode") != NULL, "the log: %s", w.names);
+  MAKE(hd_kernel_info, info);
+  OK(hd_kernel_get_info(k, &info));
+  hd_kernel_release(k);
+}
+
+Test(api_prepares, a_future_nobody_waits_for) {
+  hd_context *c = fresh_context(NULL, NULL);
+  hd_contract *good = parse(spec_nhd);
+  const hd_job job = job_of(good, HD_WRITE);
+  hd_future *f = NULL;
+  OK(hd_prepare_async(c, &job, 1, NULL, NULL, &f, why));
+  hd_future_destroy(f);
+  OK(hd_prepare_async(c, NULL, 0, NULL, NULL, &f, why));
+  cr_assert_eq(hd_future_wait(f, 10), HD_OK);
+  hd_future_destroy(f);
+  hd_contract_destroy(good);
+  hd_context_destroy(c);
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 4, ROUNDS = 3 };
+
+typedef struct shared {
+  engine engine;
+  hd_kernel *lazy;
+  float expected[OUT_FLOATS];
+} shared;
+
+/* Prepares, and launches a kernel of all and one of its own into an output of its own. */
+static void *use(void *user) {
+  const shared *s = user;
+  const engine *e = &s->engine;
+  hd_diagnostics *mine = NULL;
+  hd_kernel *own = NULL;
+  hd_stream *stream = NULL;
+  uint64_t out = 0;
+  float got[OUT_FLOATS];
+  const hd_job job = job_of(e->contract, HD_DECODE);
+  hd_tensor tensors[READ_COUNT];
+  hd_arguments a = engine_arguments(e, 1);
+  memcpy(tensors, e->read, sizeof tensors);
+  a.tensors = tensors;
+  bool good = hd_diagnostics_create(&mine) == HD_OK && hd_prepare(e->context, &job, &own, mine) == HD_OK &&
+              hd_stream_create(e->context, &stream, mine) == HD_OK &&
+              hd_memory_allocate(e->context, sizeof got, &out, mine) == HD_OK;
+  tensors[READ_COUNT - 1].address = out;
+  hd_kernel *const kernels[] = {own, s->lazy, e->decode};
+  for (int round = 0; good && round < ROUNDS; round++) {
+    memset(got, 0, sizeof got);
+    good = hd_launch(kernels[round % 3], &a, stream, mine) == HD_OK &&
+           hd_memory_copy_out(e->context, stream, got, out, sizeof got, mine) == HD_OK &&
+           memcmp(got, s->expected, sizeof got) == 0;
+  }
+  hd_kernel_release(own);
+  hd_stream_destroy(e->context, stream);
+  hd_diagnostics_destroy(mine);
+  return good ? user : NULL;
+}
+
+Test(api_prepares, threads_share_a_context) {
+  shared s;
+  pthread_t threads[THREADS];
+  void *good[THREADS];
+  engine_open(&s.engine, "emu:gfx950");
+  const hd_arguments a = engine_arguments(&s.engine, 1);
+  OK(hd_launch(s.engine.decode, &a, NULL, why));
+  engine_out(&s.engine, s.expected);
+  const hd_job job = job_of(s.engine.contract, HD_DECODE);
+  OK(hd_prepare_lazily(s.engine.context, &job, &s.lazy, why));
+  for (int i = 0; i < THREADS; i++)
+    cr_assert_eq(pthread_create(&threads[i], NULL, use, &s), 0);
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(threads[i], &good[i]);
+  for (int i = 0; i < THREADS; i++)
+    cr_assert_eq(good[i], (void *)&s);
+  hd_kernel_release(s.lazy);
+  engine_close(&s.engine);
+}
+
+/* ---- Fork ---- */
+
+/* What the child finds: 0 when everything is as the header promises. */
+static int in_child(engine *e, hd_binding *b) {
+  hd_kernel *k = NULL;
+  engine own;
+  float out[OUT_FLOATS];
+  const hd_job job = job_of(e->contract, HD_DECODE);
+  const hd_arguments a = engine_arguments(e, 1);
+  hd_diagnostic first;
+  if (hd_launch(e->decode, &a, NULL, why) != HD_INVALID) return 1;
+  if (hd_diagnostics_get(why, 0, &first) != HD_OK || strcmp(first.code, "context.forked") != 0) return 2;
+  if (hd_binding_launch(b, NULL, why) != HD_INVALID || hd_prepare(e->context, &job, &k, why) != HD_INVALID)
+    return 3;
+  hd_binding_destroy(b);
+  engine_close(e);
+  engine_open(&own, "emu:gfx950");
+  const hd_arguments mine = engine_arguments(&own, 1);
+  if (hd_launch(own.decode, &mine, NULL, why) != HD_OK) return 4;
+  engine_out(&own, out);
+  engine_close(&own);
+  return isnan(out[0]) ? 5 : 0;
+}
+
+Test(api_prepares, a_child_makes_contexts_of_its_own) {
+  engine e;
+  hd_binding *b = NULL;
+  int status = -1;
+  float out[OUT_FLOATS];
+  engine_open(&e, "emu:gfx950");
+  const hd_arguments a = engine_arguments(&e, 1);
+  OK(hd_bind(e.decode, &a, &b, why));
+  pid_t child = fork();
+  if (child == 0) _exit(in_child(&e, b));
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+  OK(hd_binding_launch(b, NULL, why)); /* the parent never notices */
+  engine_out(&e, out);
+  cr_assert(!isnan(out[0]));
+  hd_binding_destroy(b);
+  engine_close(&e);
+}
+
+Test(api_prepares, a_child_of_a_process_without_context) {
+  int status = -1;
+  pid_t child = fork();
+  if (child == 0) {
+    engine e;
+    engine_open(&e, "emu:gfx950");
+    const hd_arguments a = engine_arguments(&e, 1);
+    _exit(hd_launch(e.decode, &a, NULL, why) == HD_OK ? 0 : 1);
+  }
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
