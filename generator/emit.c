@@ -192,6 +192,16 @@ void write_scale_type(text *out, dtype d) {
   text_add(out, d == DTYPE_FP16 ? scale_fp16 : d == DTYPE_E8M0 ? scale_e8m0 : scale_fp32);
 }
 
+void write_scales_inside(const contract *c, bool writer, text *out) {
+  if (!c->scale.inside) return;
+  const char *qualifier = writer ? "" : "const ";
+  const int64_t at[] = {c->scale.k_at, c->scale.v_at};
+  for (int i = 0; i < 2; i++)
+    text_addf(out, "  %sscale_t *const %c_scale = (%sscale_t *)((%su8 *)%c_cache + %lld); // in the pages\n",
+              qualifier, "kv"[i], qualifier, qualifier, i == 1 && c->kv.v_in_k ? 'k' : "kv"[i],
+              (long long)at[i]);
+}
+
 static void add_argument(kernel_descriptor *k, argument_kind kind, int index) {
   if (k->argument_count < DESCRIPTOR_MAX_ARGUMENTS)
     k->arguments[k->argument_count++] = (argument){kind, index};

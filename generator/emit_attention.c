@@ -157,6 +157,7 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
   } else if (strcmp(name, "logits") == 0) {
     write_logits(c, out);
   } else if (strcmp(name, "scale_heads") == 0) {
+    write_scales_inside(c, false, out);
     if (token_scales(c))
       text_add(out, "  const scale_t *k_scale_head = k_scale + kv_head * k_scale_stride_h;\n"
                     "  const scale_t *v_scale_head = v_scale + kv_head * v_scale_stride_h;\n"
@@ -194,7 +195,7 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
   add_tensor(k, TENSOR_Q);
   add_tensor(k, TENSOR_K_CACHE);
   add_tensor(k, TENSOR_V_CACHE);
-  if (c->scale.granularity != SCALE_NONE) {
+  if (c->scale.granularity != SCALE_NONE && !c->scale.inside) {
     add_tensor(k, TENSOR_K_SCALE);
     add_tensor(k, TENSOR_V_SCALE);
   }

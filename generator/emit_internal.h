@@ -24,6 +24,8 @@ void write_float(text *out, const char *name, double value);
 void write_offset_function(text *out, const char *name, const layout *l, int element_bytes);
 void write_scale_offset_function(text *out, const char *name, const layout *l);
 void write_scale_type(text *out, dtype d);
+/* "k_scale", "v_scale": whose scales lie in a cache's pages has pointers to them made from the cache's. */
+void write_scales_inside(const contract *c, bool writer, text *out);
 
 void add_tensor(kernel_descriptor *k, tensor_name t);
 void add_dim(kernel_descriptor *k, dim d);

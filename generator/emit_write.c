@@ -87,6 +87,7 @@ static void write_solved(const contract *c, const write_plan *p, text *out) {
 
 static void write_row_scales(const contract *c, text *out) {
   static const char sides[] = {'k', 'v'};
+  write_scales_inside(c, true, out);
   for (int i = 0; i < 2; i++) {
     char s = sides[i];
     text_addf(out, "  const auto %c_row_scale = [&](int part) -> scale_t * { return ", s);
@@ -138,7 +139,7 @@ hd_status emit_write(const contract *c, const variant *v, const target *t, const
   k->block = plan.threads;
   add_tensor(k, TENSOR_K_CACHE);
   add_tensor(k, TENSOR_V_CACHE);
-  if (c->scale.granularity != SCALE_NONE) {
+  if (c->scale.granularity != SCALE_NONE && !c->scale.inside) {
     add_tensor(k, TENSOR_K_SCALE);
     add_tensor(k, TENSOR_V_SCALE);
   }

@@ -126,18 +126,12 @@ static bool check_axis(const layout *l, axis a, bool required, layout_error *err
               (long long)l->size[a]);
 }
 
-/* A bare number is innermost. Outside h only the outermost digit may be padded: the strides of those outside
- * it would be a number of heads and some elements. */
+/* Outside h padding would make strides of a number of heads and some elements. */
 static bool check_padding(const layout *l, layout_error *error) {
-  bool outer = false;
-  for (int i = 0; i < l->count; i++) {
-    const layout_factor *f = &l->factors[i];
-    if (!has_size(f->axis)) continue;
-    if (f->pad && outer && layout_factor_stride(l, i).times_heads)
-      return fail(error, i, "%c is padded between another digit and h: no stride can say that",
-                  axis_letter[f->axis]);
-    outer = true;
-  }
+  for (int i = 0; i < l->count; i++)
+    if (l->factors[i].pad && layout_factor_stride(l, i).times_heads)
+      return fail(error, i, "%c is padded outside h: no stride can say that",
+                  axis_letter[l->factors[i].axis]);
   return true;
 }
 
@@ -329,24 +323,15 @@ int64_t layout_offset(const layout *l, int64_t stride_b, int64_t stride_h, int64
   return offset;
 }
 
-/* Steps that the padding of a factor is, or -1 when it is no whole number of them. */
-static int64_t padded_steps(const layout *l, int index, int64_t heads) {
-  const layout_factor *f = &l->factors[index];
-  if (f->pad == 0) return 0;
-  int64_t step = elements_inside(l, index, 1, heads);
-  return step > 0 && f->pad % step == 0 ? f->pad / step : -1;
-}
-
 int layout_shape(const layout *l, int64_t pages, int64_t heads, int64_t out_shape[LAYOUT_MAX_FACTORS]) {
   int leading = 0;
   bool whole = true;
   for (int i = 0; i < l->count; i++) {
     const layout_factor *f = &l->factors[i];
-    int64_t more = padded_steps(l, i, heads);
-    out_shape[i] = f->axis == AXIS_B ? pages : f->axis == AXIS_H ? heads : f->extent + more;
+    int64_t step = f->pad ? layout_factor_stride(l, i).elements : 1; /* padding lies inside h */
+    out_shape[i] = f->axis == AXIS_B ? pages : f->axis == AXIS_H ? heads : f->extent + f->pad / step;
+    whole &= f->pad % step == 0;
     if (!has_size(f->axis) && leading == i) leading++;
-    /* A step of heads is not a step for every number of them. */
-    whole &= more == 0 || (more > 0 && !layout_factor_stride(l, i).times_heads);
   }
   if (whole) return l->count;
   out_shape[leading] = elements_inside(l, leading - 1, pages, heads);

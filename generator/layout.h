@@ -71,8 +71,8 @@ void layout_packed_strides(const layout *l, int64_t pages, int64_t heads, int64_
 int64_t layout_offset(const layout *l, int64_t stride_b, int64_t stride_h, int64_t heads, int64_t page,
                       int64_t head, int64_t slot, int64_t channel);
 /* The shape of the packed array in factor order, outermost first: one extent per factor, its padding counted
- * in steps of the factor; returns the rank. Where some padding is no whole number of steps: the leading
- * factors of b and h, then one dimension of all elements inside them. */
+ * in its steps; returns the rank. Where some padding is no whole number of steps: the leading factors of b and
+ * h, then one dimension of all elements inside them. */
 int layout_shape(const layout *l, int64_t pages, int64_t heads, int64_t out_shape[LAYOUT_MAX_FACTORS]);
 
 /* How many consecutive indices of `a`, starting at any multiple of the result, are consecutive in memory. 1

@@ -42,9 +42,6 @@ static void check_cache(const contract *c, const target *t, unsigned kernel, con
       !(group && c->scale.dtype == DTYPE_E8M0))
     diags_decline(errors, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
                   group ? "fp32, fp16, e8m0" : "fp32, fp16");
-  if (c->scale.inside)
-    diags_decline(errors, "decline.scale-inside", "scale.k", "inside the cache's pages",
-                  "an array of their own");
   if (c->kv.v_in_k) diags_decline(errors, "decline.shared-values", "kv.v", "k", "a cache of its own");
   if (c->kv.tail.channels)
     diags_decline(errors, "decline.tail", "kv.tail", "a tail of another format", "none");

@@ -49,6 +49,8 @@ const char *ring_obstacle(const contract *c, const target *t) {
   if (c->query.heads_per_kv > 16) return "the ring holds 16 query heads per kv head";
   if (c->head_dim.qk != 64 && c->head_dim.qk != 128) return "the ring takes head_dim.qk 64 or 128";
   if (c->head_dim.v != 64 && c->head_dim.v != 128) return "the ring takes head_dim.v 64 or 128";
+  if (layout_is_padded(&c->kv.k) || layout_is_padded(&c->kv.v) || c->scale.inside)
+    return "the ring copies pages without anything between";
   if (c->kv.page % CHUNK != 0) return "the page is not a multiple of 16 tokens";
   if (!k_in_blocks(c, &chunk_stride)) return "K does not lie as [.., d/16, s, d%16]";
   if (!v_in_blocks(c)) return "V does not lie as [.., s/16, d, s%16]";

@@ -4,58 +4,83 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* K or V: where its elements and its scales lie. */
-typedef struct side {
+/* One array of stored elements: codes, scales, or the channels of a tail. */
+typedef struct stored {
   dtype dtype;
   const layout *layout;
-  unsigned char *data; /* written by reference_write only */
-  int64_t stride_b, stride_h;
-  int dim;
+  unsigned char *data;        /* written by reference_write only */
+  int64_t stride_b, stride_h; /* bytes */
+  int64_t heads;
+} stored;
+
+/* K or V: where its elements and its scales lie. */
+typedef struct side {
+  stored codes, scales, tail;
+  int dim, coded; /* channels; those of them that are codes. The rest is the tail's */
   bool scaled;
   bool one_scale; /* granularity tensor */
-  dtype scale_dtype;
-  const layout *scale_layout;
-  unsigned char *scales;
-  int64_t scale_stride_b, scale_stride_h;
-  int group; /* channels of one head that surely share a scale */
+  int group;      /* channels of one head that surely share a scale */
   int64_t heads;
 } side;
 
-static side side_make(const contract *c, bool is_k, int64_t heads, reference_cache cache,
-                      reference_cache scale) {
-  const int dim = is_k ? c->head_dim.qk : c->head_dim.v;
-  const int group = is_k ? c->scale.group_k : c->scale.group_v;
-  return (side){
-      .dtype = is_k ? c->kv.k_dtype : c->kv.v_dtype,
-      .layout = is_k ? &c->kv.k : &c->kv.v,
-      .data = (unsigned char *)(uintptr_t)cache.data,
-      .stride_b = cache.stride_b,
-      .stride_h = cache.stride_h,
-      .dim = dim,
-      .scaled = c->scale.granularity != SCALE_NONE,
-      .one_scale = c->scale.granularity == SCALE_TENSOR,
-      .scale_dtype = c->scale.dtype,
-      .scale_layout = is_k ? &c->scale.k : &c->scale.v,
-      .scales = (unsigned char *)(uintptr_t)scale.data,
-      .scale_stride_b = scale.stride_b,
-      .scale_stride_h = scale.stride_h,
-      .group = c->scale.granularity == SCALE_GROUP ? group : dim,
-      .heads = heads,
-  };
+static stored stored_make(dtype d, const layout *l, reference_cache cache, int64_t heads) {
+  return (stored){d,
+                  l,
+                  (unsigned char *)(uintptr_t)cache.data,
+                  cache.stride_b * dtype_bytes(d),
+                  cache.stride_h * dtype_bytes(d),
+                  heads};
 }
 
-static unsigned char *element_at(const side *s, int64_t page, int64_t head, int64_t slot, int64_t channel) {
-  const int64_t offset =
-      layout_offset(s->layout, s->stride_b, s->stride_h, s->heads, page, head, slot, channel);
-  return s->data + offset * dtype_bytes(s->dtype);
+/* What lies in the pages of `cache`, `at` bytes behind their start, and steps as they do. */
+static stored stored_inside(const stored *cache, dtype d, const layout *l, int64_t at) {
+  stored s = *cache;
+  s.dtype = d;
+  s.layout = l;
+  s.data = cache->data ? cache->data + at : NULL;
+  return s;
+}
+
+static unsigned char *stored_at(const stored *s, int64_t page, int64_t head, int64_t slot, int64_t channel) {
+  /* Digits inside the head step by elements, those outside it by all heads. */
+  const int64_t bytes = dtype_bytes(s->dtype);
+  int64_t offset = page * s->stride_b;
+  for (int i = 0; i < s->layout->count; i++) {
+    const layout_factor *f = &s->layout->factors[i];
+    const layout_stride step = layout_factor_stride(s->layout, i);
+    if (f->axis == AXIS_H) offset += head * s->stride_h;
+    if (f->axis != AXIS_S && f->axis != AXIS_D) continue;
+    const int64_t digit = (f->axis == AXIS_S ? slot : channel) / f->divisor % f->extent;
+    offset += digit * step.elements * (step.times_heads ? s->heads * s->stride_h : bytes);
+  }
+  return s->data + offset;
+}
+
+static side side_make(const contract *c, bool is_k, int64_t heads, reference_cache cache,
+                      reference_cache scale) {
+  const bool from_k = is_k || c->kv.v_in_k; /* what K has, V has where it lies in K */
+  const int group = from_k ? c->scale.group_k : c->scale.group_v;
+  const layout *scale_layout = from_k ? &c->scale.k : &c->scale.v;
+  side s = {
+      .dim = is_k ? c->head_dim.qk : c->head_dim.v,
+      .coded = is_k ? contract_coded_k(c) : contract_coded_v(c),
+      .scaled = c->scale.granularity != SCALE_NONE,
+      .one_scale = c->scale.granularity == SCALE_TENSOR,
+      .heads = heads,
+  };
+  s.group = c->scale.granularity == SCALE_GROUP ? group : s.coded;
+  s.codes = stored_make(from_k ? c->kv.k_dtype : c->kv.v_dtype, from_k ? &c->kv.k : &c->kv.v, cache, heads);
+  s.tail = stored_inside(&s.codes, c->kv.tail.dtype, &c->kv.tail.layout, c->kv.tail.at);
+  s.scales = c->scale.inside ? stored_inside(&s.codes, c->scale.dtype, scale_layout,
+                                             from_k ? c->scale.k_at : c->scale.v_at)
+                             : stored_make(c->scale.dtype, scale_layout, scale, heads);
+  return s;
 }
 
 /* The scale of one element. The d axis of a scale layout counts groups. */
 static unsigned char *scale_at(const side *s, int64_t page, int64_t head, int64_t slot, int64_t channel) {
-  if (s->one_scale) return s->scales;
-  const int64_t offset = layout_offset(s->scale_layout, s->scale_stride_b, s->scale_stride_h, s->heads, page,
-                                       head, slot, channel / s->group);
-  return s->scales + offset * dtype_bytes(s->scale_dtype);
+  if (s->one_scale) return s->scales.data;
+  return stored_at(&s->scales, page, head, slot, channel / s->group);
 }
 
 static hd_status invalid(diags *problems, const char *code, const char *field, const char *what,
@@ -74,9 +99,10 @@ static hd_status check_contract(const contract *c, diags *problems) {
   }
   if (c->scale.granularity != SCALE_GROUP) return HD_OK;
   const int k = c->scale.group_k, v = c->scale.group_v;
-  if (k > 0 && c->head_dim.qk % k == 0 && v > 0 && c->head_dim.v % v == 0) return HD_OK;
+  const int k_coded = contract_coded_k(c), v_coded = contract_coded_v(c);
+  if (k > 0 && k_coded % k == 0 && v > 0 && (c->kv.v_in_k || v_coded % v == 0)) return HD_OK;
   diags_errorf(problems, "reference.group", "scale.granularity",
-               "groups of %d and %d do not divide head_dim %d and %d", k, v, c->head_dim.qk, c->head_dim.v);
+               "groups of %d and %d do not divide the %d and %d channels of codes", k, v, k_coded, v_coded);
   return HD_INVALID;
 }
 
@@ -205,14 +231,18 @@ static hd_status find_visible(const decoder *r, int64_t seq, int64_t row, int64_
   return HD_OK;
 }
 
-/* One token's values in one head: code times scale. */
+/* One token's values in one head: code times scale, or what the tail has. */
 static void read_token(const side *s, place at, int64_t head, double *out) {
   double scale = 1.0;
-  for (int channel = 0; channel < s->dim; channel++) {
+  for (int channel = 0; channel < s->coded; channel++) {
     if (s->scaled && channel % s->group == 0)
-      scale = dtype_decode(s->scale_dtype, scale_at(s, at.page, head, at.slot, channel));
-    out[channel] = scale * dtype_decode(s->dtype, element_at(s, at.page, head, at.slot, channel));
+      scale = dtype_decode(s->scales.dtype, scale_at(s, at.page, head, at.slot, channel));
+    out[channel] =
+        scale * dtype_decode(s->codes.dtype, stored_at(&s->codes, at.page, head, at.slot, channel));
   }
+  for (int channel = s->coded; channel < s->dim; channel++)
+    out[channel] =
+        dtype_decode(s->tail.dtype, stored_at(&s->tail, at.page, head, at.slot, channel - s->coded));
 }
 
 static double logit_of(const decoder *r, const double *query, const double *key) {
@@ -349,7 +379,8 @@ hd_status reference_decode(const contract *c, const reference_decode_args *args,
       .c = c,
       .args = args,
       .k = side_make(c, true, args->kv_heads, args->k_cache, args->k_scale),
-      .v = side_make(c, false, args->kv_heads, args->v_cache, args->v_scale),
+      .v = side_make(c, false, args->kv_heads, c->kv.v_in_k ? args->k_cache : args->v_cache,
+                     c->kv.v_in_k ? args->k_scale : args->v_scale),
       .scale = logits_scale_of(c, args),
       .problems = problems,
   };
@@ -386,7 +417,7 @@ static float largest_magnitude(const float *x, int64_t count) {
 }
 
 static float scale_for(const contract *c, const side *s, float amax) {
-  const float qmax = (float)(c->scale.writer.qmax > 0.0 ? c->scale.writer.qmax : dtype_max(s->dtype));
+  const float qmax = (float)(c->scale.writer.qmax > 0.0 ? c->scale.writer.qmax : dtype_max(s->codes.dtype));
   const float least = (float)c->scale.writer.amax_floor;
   if (amax == 0.0f && c->scale.writer.zero_row == ZERO_ROW_VALUE) return (float)c->scale.writer.zero_value;
   return (amax > least ? amax : least) / qmax;
@@ -407,55 +438,56 @@ static void store_scale(dtype d, float value, void *bytes) {
 }
 
 static void store_code(const side *s, float x, float scale, unsigned char *to) {
-  float q = x;
-  if (s->scaled) q = scale == 0.0f && !isnan(x) ? 0.0f : x / scale;
-  dtype_encode(s->dtype, (double)q, to);
+  const float q = scale == 0.0f && !isnan(x) ? 0.0f : x / scale;
+  dtype_encode(s->codes.dtype, (double)q, to);
 }
 
-/* How many elements of one token, [head, channel] in a row, share a scale that the writer works out; 0 when
- * the scale is given or there is none. */
-static int64_t shared_elements(const contract *c, const side *s) {
-  switch (c->scale.granularity) {
-  case SCALE_TOKEN:
-    return s->heads * s->dim;
-  case SCALE_TOKEN_HEAD:
-    return s->dim;
-  case SCALE_GROUP:
-    return s->group;
-  case SCALE_NONE:
-  case SCALE_TENSOR:
-  case SCALE_HEAD:
-  case SCALE_PAGE_HEAD:
-    break;
-  }
-  return 0;
+static void write_scale(const contract *c, const side *s, float amax, place at, int64_t head,
+                        int64_t channel) {
+  store_scale(s->scales.dtype, scale_for(c, s, amax), scale_at(s, at.page, head, at.slot, channel));
 }
 
+/* Scales that the writer works out, from `x`: [head, channel]. The tail takes no part. */
 static void write_scales(const contract *c, const side *s, const float *x, place at) {
-  const int64_t share = shared_elements(c, s), all = s->heads * s->dim;
-  if (share == 0) return;
-  for (int64_t begin = 0; begin < all; begin += share) {
-    const float scale = scale_for(c, s, largest_magnitude(x + begin, share));
-    store_scale(s->scale_dtype, scale, scale_at(s, at.page, begin / s->dim, at.slot, begin % s->dim));
+  if (!contract_writer_scales(c->scale.granularity)) return;
+  float all = 0.0f;
+  for (int64_t head = 0; head < s->heads; head++) {
+    for (int channel = 0; channel < s->coded; channel += s->group) {
+      const float amax = largest_magnitude(x + head * s->dim + channel, s->group);
+      if (amax > all) all = amax;
+      if (c->scale.granularity != SCALE_TOKEN) write_scale(c, s, amax, at, head, channel);
+    }
   }
+  if (c->scale.granularity == SCALE_TOKEN) write_scale(c, s, all, at, 0, 0);
+}
+
+/* Without a scale; a format that is the query's own gets the bytes as they are. */
+static void store_plain(dtype from_type, const unsigned char *from, dtype to_type, unsigned char *to) {
+  if (from_type == to_type)
+    memcpy(to, from, (size_t)dtype_bytes(to_type));
+  else
+    dtype_encode(to_type, dtype_decode(from_type, from), to);
 }
 
 /* `from`: one token [head, channel] in the query dtype; `x`: the same in fp32. */
 static void write_token(const contract *c, const side *s, const unsigned char *from, float *x, place at) {
-  const int bytes = dtype_bytes(c->query.dtype);
+  const dtype given = c->query.dtype;
+  const int bytes = dtype_bytes(given);
   for (int64_t i = 0; i < s->heads * s->dim; i++)
-    x[i] = widen(c->query.dtype, from + i * bytes);
+    x[i] = widen(given, from + i * bytes);
   write_scales(c, s, x, at);
   for (int64_t i = 0; i < s->heads * s->dim; i++) {
     const int64_t head = i / s->dim, channel = i % s->dim;
-    unsigned char *to = element_at(s, at.page, head, at.slot, channel);
-    if (!s->scaled && s->dtype == c->query.dtype) {
-      memcpy(to, from + i * bytes, (size_t)bytes);
+    if (channel >= s->coded) {
+      store_plain(given, from + i * bytes, s->tail.dtype,
+                  stored_at(&s->tail, at.page, head, at.slot, channel - s->coded));
       continue;
     }
-    const float scale =
-        s->scaled ? widen(s->scale_dtype, scale_at(s, at.page, head, at.slot, channel)) : 1.0f;
-    store_code(s, x[i], scale, to);
+    unsigned char *to = stored_at(&s->codes, at.page, head, at.slot, channel);
+    if (s->scaled)
+      store_code(s, x[i], widen(s->scales.dtype, scale_at(s, at.page, head, at.slot, channel)), to);
+    else
+      store_plain(given, from + i * bytes, s->codes.dtype, to);
   }
 }
 
@@ -480,7 +512,8 @@ hd_status reference_write(const contract *c, const reference_write_args *args, d
     if (a->slot_mapping[t] < 0) continue;
     const place at = {a->slot_mapping[t] / c->kv.page, a->slot_mapping[t] % c->kv.page};
     write_token(c, &k, (const unsigned char *)a->k + t * a->kv_heads * k.dim * bytes, x, at);
-    write_token(c, &v, (const unsigned char *)a->v + t * a->kv_heads * v.dim * bytes, x, at);
+    if (!c->kv.v_in_k)
+      write_token(c, &v, (const unsigned char *)a->v + t * a->kv_heads * v.dim * bytes, x, at);
   }
   free(x);
   return HD_OK;

@@ -11,6 +11,10 @@ typedef struct reference_cache {
   int64_t stride_b, stride_h; /* elements; ignored for axes the layout lacks */
 } reference_cache;
 
+/* Caches and scales that the contract has no array for are not looked at: V where it lies in K, scales inside
+ * their cache's pages. Where the pages hold more than codes the data is the page's bytes, and strides count
+ * codes. */
+
 /* Selection. An item is what has a list of pages of its own: select.per makes it a sequence, a (sequence, kv
  * head) or a (sequence, row), numbered in that order, outermost first.
  *
@@ -55,7 +59,7 @@ hd_status reference_decode(const contract *c, const reference_decode_args *args,
 
 typedef struct reference_write_args {
   int64_t tokens, kv_heads, pages;
-  const void *k, *v;           /* query dtype [tokens, kv_heads, head_dim] */
+  const void *k, *v;           /* query dtype [tokens, kv_heads, head_dim]; v is not read where V lies in K */
   const int64_t *slot_mapping; /* [tokens]; page * page_size + slot, < 0: skip */
   void *k_cache, *v_cache;     /* written in place */
   void *k_scale,
@@ -68,7 +72,7 @@ typedef struct reference_write_args {
  * below is one IEEE fp32 operation, rounded to nearest even, denormals kept.
  *
  * Scale, for the elements that share one (token: all heads of the token; token_head: one head of it; group:
- * group_k/group_v channels of one head):
+ * group_k/group_v channels of one head), those of a tail left out:
  *   amax = largest |x| of those that are not NaN, 0 when there are none
  *   s    = amax == 0 ? (zero_row is a value ? value : amax_floor / qmax) : max(amax, amax_floor) / qmax
  *   stored = s in scale.dtype: fp32 as it is; fp16 to nearest even, at most 65504; e8m0 up to the next power

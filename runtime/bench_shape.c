@@ -63,6 +63,7 @@ const bench_preset *bench_preset_find(const char *name) {
 static bool resize_page(layout *l, int page) {
   layout_factor *outermost = NULL;
   if (l->count == 0 || l->size[AXIS_S] == 0) return true; /* scales that a page shares */
+  if (layout_is_padded(l)) return false;                  /* what lies in the padding would move */
   for (int i = 0; i < l->count; i++) {
     layout_factor *f = &l->factors[i];
     if (f->axis != AXIS_S) continue;

@@ -36,6 +36,10 @@ static bool rows_are_mapped(const contract *c) {
   return c->select.form == SELECT_BLOCKS && c->select.per == PER_ROW;
 }
 
+bool bind_has_heads(const contract *c) {
+  return layout_has_axis(&c->kv.k, AXIS_H);
+}
+
 static tensor_shape page_table_shape(const contract *c) {
   if (rows_are_mapped(c)) return (tensor_shape){NULL, {SIZE_TABLE_ROWS, SIZE_TABLE_PAGES}};
   return c->select.per == PER_KV_HEAD ? (tensor_shape){NULL, {SIZE_SEQS, SIZE_KV_HEADS, SIZE_TABLE_PAGES}}
@@ -77,9 +81,13 @@ static const struct {
 /* Whether the contract has the tensor at all. */
 static bool contract_has(const contract *c, tensor_name name) {
   switch (name) {
+  case TENSOR_V:
+  case TENSOR_V_CACHE:
+    return !c->kv.v_in_k;
   case TENSOR_K_SCALE:
+    return c->scale.granularity != SCALE_NONE && !c->scale.inside;
   case TENSOR_V_SCALE:
-    return c->scale.granularity != SCALE_NONE;
+    return c->scale.granularity != SCALE_NONE && !c->scale.inside && !c->kv.v_in_k;
   case TENSOR_SINKS:
     return c->mask.sinks;
   case TENSOR_LSE:
@@ -279,7 +287,7 @@ void bind_expected_shape(const contract *c, tensor_name name, text *out) {
     int64_t extents[LAYOUT_MAX_FACTORS];
     int rank = layout_shape(shape.layout, 0, 0, extents);
     for (int i = 0; i < rank; i++) {
-      axis a = shape.layout->factors[i].axis;
+      axis a = shape.layout->factors[i].axis; /* padding stands in the last dimension where it has no other */
       if (i > 0) text_add(out, ", ");
       if (a == AXIS_B || a == AXIS_H)
         text_add(out, a == AXIS_B ? "pages" : "kv_heads");

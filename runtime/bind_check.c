@@ -1,3 +1,4 @@
+#include "../generator/page_parts.h"
 #include "bind_parts.h"
 #include "strides.h"
 
@@ -198,7 +199,7 @@ static void check_axis_size(binding *b, tensor_name name, axis a, int64_t expect
 /* The sizes of a page and a head, by the caches' own shapes. */
 static void check_caches(binding *b) {
   const contract *c = b->contract;
-  const int64_t head_dim[] = {c->head_dim.qk, c->head_dim.v};
+  const int64_t head_dim[] = {contract_coded_k(c), contract_coded_v(c)};
   for (int i = 0; i < 2; i++) {
     tensor_name name = i == 0 ? TENSOR_K_CACHE : TENSOR_V_CACHE;
     check_axis_size(b, name, AXIS_S, c->kv.page, "bind.page", "a page of");
@@ -211,11 +212,9 @@ static int64_t read_pages(binding *b) {
   const tensor *t = tensor_of(b, TENSOR_K_CACHE);
   const layout *axes = axes_of(b, TENSOR_K_CACHE);
   if (axes) return product_of(t, axes, AXIS_B);
-  int64_t per_page;
+  int64_t per_page = layout_elements(&b->contract->kv.k, 1, b->dims[DIM_KV_HEADS]);
   bool flat =
-      t->rank == 1 &&
-      !__builtin_mul_overflow(layout_inner_elements(&b->contract->kv.k), b->dims[DIM_KV_HEADS], &per_page) &&
-      per_page > 0 && t->shape[0] % per_page == 0;
+      t->rank == 1 && b->dims[DIM_KV_HEADS] <= INT32_MAX && per_page > 0 && t->shape[0] % per_page == 0;
   if (flat) return t->shape[0] / per_page;
   refuse_shape(b, TENSOR_K_CACHE, false, t->rank == 1 ? "its size is not a whole number of pages" : NULL);
   return 0;
@@ -246,7 +245,9 @@ static void check_cache_heads(binding *b, int64_t likely) {
 static void infer_heads(binding *b, int64_t q_heads) {
   const layout *axes = axes_of(b, TENSOR_K_CACHE);
   int64_t group = b->contract->query.heads_per_kv, heads;
-  heads = axes ? product_of(tensor_of(b, TENSOR_K_CACHE), axes, AXIS_H) : q_heads / group;
+  heads = axes                          ? product_of(tensor_of(b, TENSOR_K_CACHE), axes, AXIS_H)
+          : bind_has_heads(b->contract) ? q_heads / group
+                                        : 1;
   b->dims[DIM_KV_HEADS] = heads;
   if (heads > 0 && q_heads % heads == 0 && q_heads / heads == group) return;
   char found[96], allowed[32];
@@ -330,6 +331,8 @@ static void infer_write(binding *b) {
   if (b->good) b->dims[DIM_KV_HEADS] = read_extent(b, TENSOR_K, 1);
   if (b->good) check_cache_heads(b, b->dims[DIM_KV_HEADS]);
   if (b->good && b->dims[DIM_KV_HEADS] <= 0) refuse_shape(b, TENSOR_K, false, "kv_heads is 0");
+  if (b->good && !bind_has_heads(b->contract) && b->dims[DIM_KV_HEADS] != 1)
+    refuse_shape(b, TENSOR_K, false, "a cache without h has one kv head");
 }
 
 /* Sizes travel to kernels as int32. */
@@ -372,6 +375,16 @@ static bool shape_fits(const binding *b, tensor_name name, const tensor *wanted)
   const tensor *t = tensor_of(b, name);
   const layout *l = bind_layout(b->contract, name);
   if (l && t->axes) return view_fits(b, t, l);
+  if (l && t->rank == l->count && layout_is_padded(l)) {
+    for (int i = 0; i < l->count; i++) { /* folded: extents without padding */
+      const layout_factor *f = &l->factors[i];
+      int64_t wanted_extent = f->axis == AXIS_B   ? b->dims[DIM_PAGES]
+                              : f->axis == AXIS_H ? b->dims[DIM_KV_HEADS]
+                                                  : f->extent;
+      if (t->shape[i] != wanted_extent) return false;
+    }
+    return true;
+  }
   if (t->rank == wanted->rank && memcmp(t->shape, wanted->shape, (size_t)t->rank * sizeof t->shape[0]) == 0)
     return true;
   bool may_be_flat = l || name == TENSOR_K_SCALE || name == TENSOR_V_SCALE;
@@ -401,6 +414,42 @@ static void solve_list_strides(binding *b) {
   }
 }
 
+/* Strides of what has no tensor of its own: V in K has K's; what lies inside a cache's pages steps as they
+ * do, in its own elements. */
+static void inherit_strides(binding *b) {
+  const contract *c = b->contract;
+  if (c->kv.v_in_k) {
+    b->dims[DIM_V_STRIDE_B] = b->dims[DIM_K_STRIDE_B];
+    b->dims[DIM_V_STRIDE_H] = b->dims[DIM_K_STRIDE_H];
+    b->dims[DIM_V_SCALE_STRIDE_B] = b->dims[DIM_K_SCALE_STRIDE_B];
+    b->dims[DIM_V_SCALE_STRIDE_H] = b->dims[DIM_K_SCALE_STRIDE_H];
+  }
+  for (int is_k = 1; is_k >= 0; is_k--) {
+    static const dim cache[2][2] = {{DIM_V_STRIDE_B, DIM_V_STRIDE_H}, {DIM_K_STRIDE_B, DIM_K_STRIDE_H}};
+    static const dim scale[2][2] = {{DIM_V_SCALE_STRIDE_B, DIM_V_SCALE_STRIDE_H},
+                                    {DIM_K_SCALE_STRIDE_B, DIM_K_SCALE_STRIDE_H}};
+    page_part parts[PAGE_MAX_PARTS];
+    int count = page_parts(c, is_k, parts);
+    for (int i = 1; i < count; i++)
+      for (int d = 0; d < 2; d++) {
+        int64_t stride = b->dims[cache[is_k][d]], inherited;
+        if (page_part_stride(&parts[0], &parts[i], stride, &inherited)) {
+          if (parts[i].layout != &c->kv.tail.layout) b->dims[scale[is_k][d]] = inherited;
+          continue;
+        }
+        const char *name = tensor_name_text(is_k || c->kv.v_in_k ? TENSOR_K_CACHE : TENSOR_V_CACHE);
+        char found[32], allowed[64];
+        snprintf(found, sizeof found, "%" PRId64, stride);
+        snprintf(allowed, sizeof allowed, "whole elements of %d bytes, those of %s", parts[i].bytes,
+                 parts[i].field);
+        diags_refusef(b->errors, "bind.stride-alignment", name, found, allowed,
+                      "%s has a %s stride of %s elements, expected %s, which step with it", name,
+                      d == 0 ? "page" : "head", found, allowed);
+        b->good = false;
+      }
+  }
+}
+
 static void solve_strides(binding *b) {
   const struct {
     tensor_name name;
@@ -427,6 +476,7 @@ static void solve_strides(binding *b) {
     if (!strides_solve(&q, &b->dims[paged[i].b], &b->dims[paged[i].h], b->errors)) b->good = false;
   }
   solve_list_strides(b);
+  inherit_strides(b);
   /* Rows of a page table that is cut out of a wider one. */
   const tensor *table = tensor_of(b, TENSOR_PAGE_TABLE);
   bool decode = bind_role(b->contract, b->operation, TENSOR_PAGE_TABLE) != ROLE_NONE;
@@ -435,9 +485,33 @@ static void solve_strides(binding *b) {
   b->dims[DIM_TABLE_PAGES] = tensor_stride(table, by_sequence ? 0 : table->rank - 2);
 }
 
+static const tensor_name paged_tensors[] = {TENSOR_K_CACHE, TENSOR_V_CACHE, TENSOR_K_SCALE, TENSOR_V_SCALE};
+enum { PAGED_COUNT = sizeof paged_tensors / sizeof paged_tensors[0] };
+
+/* Whether some tensor may be bound in another shape than its layout's. */
+static bool needs_folding(const contract *c) {
+  bool padded = !bind_has_heads(c);
+  for (int i = 0; i < PAGED_COUNT; i++) {
+    const layout *l = bind_layout(c, paged_tensors[i]);
+    padded |= l && layout_is_padded(l);
+  }
+  return padded;
+}
+
+static const tensors *fold_all(const contract *c, const tensors *t, tensors *out) {
+  *out = *t;
+  for (int i = 0; i < PAGED_COUNT; i++) {
+    const layout *l = bind_layout(c, paged_tensors[i]);
+    if (l && t->present[paged_tensors[i]])
+      out->by_name[paged_tensors[i]] = bind_fold(l, bind_has_heads(c), &t->by_name[paged_tensors[i]]);
+  }
+  return out;
+}
+
 hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT],
                     diags *errors) {
   int64_t dims[DIM_COUNT] = {[DIM_SPLITS] = 1};
+  tensors folded;
   binding b = {c, operation, t, dims, errors, true};
   bool decode = strcmp(operation, "decode") == 0;
   if (!decode && strcmp(operation, "write") != 0) {
@@ -446,6 +520,7 @@ hd_status bind_dims(const contract *c, const char *operation, const tensors *t, 
     return HD_INVALID;
   }
   check_presence(&b);
+  if (needs_folding(c)) b.tensors = fold_all(c, t, &folded);
   check_caches(&b);
   if (b.good) (decode ? infer_decode : infer_write)(&b);
   if (b.good) dims[DIM_PAGES] = read_pages(&b);

@@ -8,4 +8,11 @@
 /* The layout of a cache or scale tensor; NULL for every other, and for one scale for all. */
 const layout *bind_layout(const contract *c, tensor_name name);
 
+/* Whether the cache's layout has h; else there is one kv head. */
+bool bind_has_heads(const contract *c);
+/* A cache or scale tensor in the factors of its layout, where it comes otherwise: with the padding of records
+ * counted in its shape, with pages of so many elements, with a dimension for the one kv head of a layout
+ * without h (`has_heads` false). What means none of these comes back as it is. */
+tensor bind_fold(const layout *l, bool has_heads, const tensor *t);
+
 #endif

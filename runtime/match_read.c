@@ -99,7 +99,7 @@ static bool parse_axes(reading *r, layout *out) {
     static const char letters[] = "bhsd";
     const char *letter = r->axes[i][0] ? strchr(letters, r->axes[i][0]) : NULL;
     items[i] = r->axes[i];
-    if (!letter) return false;
+    if (!letter || strchr(r->axes[i], '+')) return false;
     axes |= 1u << (letter - letters);
     int64_t *size = *letter == 's' ? &page : *letter == 'd' ? &head_dim : NULL;
     if (size && __builtin_mul_overflow(*size, r->tensor->shape[i], size)) return false;

@@ -130,12 +130,6 @@ static bool same_axis(const strides_question *q, const layout *axes, axis a, int
   return true;
 }
 
-static bool has_axis(const layout *l, axis a) {
-  for (int i = 0; i < l->count; i++)
-    if (l->factors[i].axis == a) return true;
-  return false;
-}
-
 /* A single head's stride is of no use but to factors outside h: it is what makes theirs right, if they need
  * one. */
 static int64_t single_head_stride(const strides_question *q, const layout *axes, int64_t packed) {
@@ -218,10 +212,10 @@ bool strides_solve(const strides_question *q, int64_t *out_stride_b, int64_t *ou
   if (!spans_little(t))
     return refuse(q, packed_h, "bind.strides", "strides are not negative, and span at most 2^48 elements",
                   errors);
-  int64_t stride_b = q->pages > 1 && has_axis(l, AXIS_B) ? tensor_steps(t, axes, AXIS_B, 1) : packed_b;
-  int64_t stride_h = !has_axis(l, AXIS_H) ? packed_h
-                     : q->heads > 1       ? tensor_steps(t, axes, AXIS_H, 1)
-                                          : single_head_stride(q, axes, packed_h);
+  int64_t stride_b = q->pages > 1 && layout_has_axis(l, AXIS_B) ? tensor_steps(t, axes, AXIS_B, 1) : packed_b;
+  int64_t stride_h = !layout_has_axis(l, AXIS_H) ? packed_h
+                     : q->heads > 1              ? tensor_steps(t, axes, AXIS_H, 1)
+                                                 : single_head_stride(q, axes, packed_h);
   if (!same_axis(q, axes, AXIS_S, stride_h) || !same_axis(q, axes, AXIS_D, stride_h))
     return refuse(q, stride_h, "bind.strides",
                   "inside a page and head elements lie as the contract's layout says", errors);

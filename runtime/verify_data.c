@@ -1,4 +1,5 @@
 #include "verify_data.h"
+#include "../generator/page_parts.h"
 #include "verify_lists.h"
 #include <math.h>
 #include <stdlib.h>
@@ -186,21 +187,51 @@ static bool deal_pages(verify_data *d, const int32_t *lengths, random_state *r) 
   return true;
 }
 
+/* Stores the scale of one place, in its own array or in its cache's pages. */
+static void put_scale(verify_data *d, bool is_k, int64_t page, int64_t head, int64_t slot, int64_t group,
+                      double value) {
+  const contract *c = d->contract;
+  const layout *l = is_k ? &c->scale.k : &c->scale.v;
+  int64_t heads = d->sizes[DIM_KV_HEADS], stride_b, stride_h;
+  page_part parts[PAGE_MAX_PARTS];
+  unsigned char *array = d->memory[is_k ? TENSOR_K_SCALE : TENSOR_V_SCALE];
+  if (c->scale.inside) {
+    page_parts(c, is_k, parts); /* the scales come second */
+    layout_packed_strides(parts[0].layout, d->sizes[DIM_PAGES], heads, &stride_b, &stride_h);
+    page_part_stride(&parts[0], &parts[1], stride_b, &stride_b);
+    page_part_stride(&parts[0], &parts[1], stride_h, &stride_h);
+    array = (unsigned char *)d->memory[is_k ? TENSOR_K_CACHE : TENSOR_V_CACHE] + parts[1].at;
+  } else {
+    layout_packed_strides(l, d->sizes[DIM_PAGES], heads, &stride_b, &stride_h);
+  }
+  put(array, c->scale.dtype, layout_offset(l, stride_b, stride_h, heads, page, head, slot, group), value);
+}
+
+/* Garbage fills the pages; scales in them that the writer is given are set to something sensible. */
+static void fill_scales_inside(verify_data *d, bool is_k, double sensible) {
+  const layout *l = is_k ? &d->contract->scale.k : &d->contract->scale.v;
+  int64_t slots = l->size[AXIS_S] ? l->size[AXIS_S] : 1, groups = l->size[AXIS_D] ? l->size[AXIS_D] : 1;
+  for (int64_t page = 0; page < d->sizes[DIM_PAGES]; page++)
+    for (int64_t head = 0; head < d->sizes[DIM_KV_HEADS]; head++)
+      for (int64_t i = 0; i < slots * groups; i++)
+        put_scale(d, is_k, page, head, i / groups, i % groups, sensible);
+}
+
 /* Unwritten slots hold anything. Scales that the writer is given are set to something sensible instead. */
 static void fill_caches(verify_data *d, random_state *r) {
   const contract *c = d->contract;
   const tensor_name caches[] = {TENSOR_K_CACHE, TENSOR_V_CACHE}, scales[] = {TENSOR_K_SCALE, TENSOR_V_SCALE};
   for (int i = 0; i < 2; i++) {
+    if (!d->memory[caches[i]]) continue;
     const tensor *cache = tensor_of(d, caches[i]), *scale = tensor_of(d, scales[i]);
-    if (!(d->from->traits & TRAIT_CLEAN)) random_fill(r, d->memory[caches[i]], tensor_bytes(cache));
-    if (!d->memory[scales[i]]) continue;
-    bool given = !contract_writer_scales(c->scale.granularity);
+    bool clean = d->from->traits & TRAIT_CLEAN, given = !contract_writer_scales(c->scale.granularity);
+    if (!clean) random_fill(r, d->memory[caches[i]], tensor_bytes(cache));
     /* Normal numbers stay below 5; an odd factor, so that a kernel that forgets it is found out. */
     double sensible = (i == 0 ? 5.1 : 4.7) / dtype_max(cache->dtype);
-    for (int64_t e = 0; e < tensor_elements(scale); e++) {
-      double value = given ? sensible : d->from->traits & TRAIT_CLEAN ? 0.0 : garbage_scale(r);
-      put(d->memory[scales[i]], scale->dtype, e, value);
-    }
+    if (given && c->scale.inside) fill_scales_inside(d, i == 0, sensible);
+    if (!d->memory[scales[i]]) continue;
+    for (int64_t e = 0; e < tensor_elements(scale); e++)
+      put(d->memory[scales[i]], scale->dtype, e, given ? sensible : clean ? 0.0 : garbage_scale(r));
   }
 }
 
@@ -226,6 +257,7 @@ static double wide_value(const verify_data *d, random_state *r) {
 static void fill_row(const verify_data *d, bool is_v, int64_t row_index, int64_t count, random_state *r) {
   unsigned traits = d->from->traits;
   void *array = d->memory[is_v ? TENSOR_V : TENSOR_K];
+  if (!array) return; /* V lies in K */
   dtype type = d->contract->query.dtype;
   double factor = 1.0;
   if (traits & TRAIT_OUTLIERS)
@@ -273,7 +305,7 @@ static void plant_nan(verify_data *d) {
   dtype type = d->contract->query.dtype;
   for (int64_t s = 0; s < 2 && s < d->sizes[DIM_SEQS]; s++) {
     int64_t token = d->first_token[s] + 1;
-    if (token >= d->first_token[s + 1]) continue;
+    if (token >= d->first_token[s + 1] || !d->memory[s == 0 ? TENSOR_K : TENSOR_V]) continue;
     int64_t width = s == 0 ? d->contract->head_dim.qk : d->contract->head_dim.v;
     put(d->memory[s == 0 ? TENSOR_K : TENSOR_V], type, d->row[token] * heads * width + 5, (double)NAN);
   }
@@ -329,17 +361,14 @@ void verify_data_finish(verify_data *d) {
 void verify_data_set_scales(verify_data *d, random_state *r) {
   const contract *c = d->contract;
   if (!(d->from->traits & (TRAIT_WIDE_SCALES | TRAIT_ZERO_SCALES)) || !scales_per_token(c)) return;
-  int64_t strides[2];
-  layout_packed_strides(&c->scale.v, d->sizes[DIM_PAGES], d->sizes[DIM_KV_HEADS], &strides[0], &strides[1]);
+  if (c->kv.v_in_k) return; /* K's too */
   for (int64_t s = 0; s < d->sizes[DIM_SEQS]; s++)
     for (int64_t t = d->first_token[s]; t < d->first_token[s + 1]; t++)
       for (int64_t h = 0; h < d->sizes[DIM_KV_HEADS]; h++) {
-        int64_t at = layout_offset(&c->scale.v, strides[0], strides[1], d->sizes[DIM_KV_HEADS],
-                                   d->slot[t] / d->page, h, d->slot[t] % d->page, 0);
+        int64_t page = d->slot[t] / d->page, slot = d->slot[t] % d->page;
         if (d->from->traits & TRAIT_WIDE_SCALES)
-          put(d->memory[TENSOR_V_SCALE], c->scale.dtype, at,
-              pow(10.0, -6.0 + (6.0 + top_scale(c)) * random_unit(r)));
+          put_scale(d, false, page, h, slot, 0, pow(10.0, -6.0 + (6.0 + top_scale(c)) * random_unit(r)));
         else if (s == 0 || random_below(r, 3) == 0)
-          put(d->memory[TENSOR_V_SCALE], c->scale.dtype, at, 0.0);
+          put_scale(d, false, page, h, slot, 0, 0.0);
       }
 }

@@ -21,12 +21,6 @@ static layout *layout_of(contract *c, tensor_name name) {
   }
 }
 
-static bool has_axis(const layout *l, axis a) {
-  for (int i = 0; i < l->count; i++)
-    if (l->factors[i].axis == a) return true;
-  return false;
-}
-
 static hd_status decline(diags *errors, const char *code, const char *field, const char *found,
                          const char *allowed) {
   diags_refusef(errors, code, field, found, allowed, "%s can't be viewed: allowed is %s", found, allowed);
@@ -130,7 +124,10 @@ static hd_status keep(view *v, tensor_name name, const paged_tensor *p, diags *e
   return strides_solve(&q, &stride_b, &stride_h, errors) ? HD_OK : HD_DECLINED;
 }
 
-static hd_status check_caches(const tensors *t, diags *errors) {
+static hd_status check_caches(const contract *c, const tensors *t, diags *errors) {
+  if (layout_is_padded(&c->kv.k) || layout_is_padded(&c->kv.v) || c->scale.inside || c->kv.tail.channels)
+    return decline(errors, "view.layout", "kv.k", "a page of records",
+                   "layouts without padding, scales and tails inside pages");
   if (t->present[TENSOR_K_CACHE] || t->present[TENSOR_V_CACHE]) return HD_OK;
   return decline(errors, "view.shape", "k_cache", "no cache", "k_cache or v_cache");
 }
@@ -182,7 +179,8 @@ static hd_status split_paged(const contract *c, const tensors *t, tensor_name na
                              view *v, diags *errors) {
   paged_tensor from;
   hd_status status = read_paged(c, t, name, &from, errors);
-  if (status != HD_OK || !has_axis(&from.layout, AXIS_S)) return status; /* scales without tokens stay */
+  if (status != HD_OK || !layout_has_axis(&from.layout, AXIS_S))
+    return status; /* scales without tokens stay */
   paged_tensor to = from;
   int64_t page = v->contract.kv.page;
   to.layout = *layout_of(&v->contract, name);
@@ -222,11 +220,11 @@ hd_status view_page_split(const contract *c, const tensors *t, int page, view_me
                    "scales that don't belong to whole pages");
   for (int i = 0; i < PAGED_COUNT; i++) {
     layout *l = layout_of(&v.contract, paged[i]);
-    if (!has_axis(l, AXIS_S) || shorten_pages(l, page)) continue;
+    if (!layout_has_axis(l, AXIS_S) || shorten_pages(l, page)) continue;
     return decline_number(errors, "view.page", tensor_name_text(paged[i]), page,
                           "what the layout's digits of s divide");
   }
-  hd_status status = check_caches(t, errors);
+  hd_status status = check_caches(c, t, errors);
   for (int i = 0; i < PAGED_COUNT && status == HD_OK; i++)
     if (t->present[paged[i]] && layout_of(&v.contract, paged[i])->count > 0)
       status = split_paged(c, t, paged[i], wanted, &v, errors);
@@ -246,10 +244,10 @@ static hd_status collapse_paged(const contract *c, const tensors *t, tensor_name
   paged_tensor p;
   hd_status status = read_paged(c, t, name, &p, errors);
   if (status != HD_OK) return status;
-  bool per_head = has_axis(&p.layout, AXIS_H);
+  bool per_head = layout_has_axis(&p.layout, AXIS_H);
   if (per_head && p.heads != heads)
     return decline_number(errors, "view.shape", p.name, p.heads, "one number of kv heads");
-  if (heads > 1 && (!per_head || !has_axis(&p.layout, AXIS_B)))
+  if (heads > 1 && (!per_head || !layout_has_axis(&p.layout, AXIS_B)))
     return decline(errors, "view.scale", p.name, granularity_name(c->scale.granularity),
                    "scales of their own for each page and head, or one for all");
   for (int i = 0; heads > 1 && i < p.layout.count; i++)
@@ -291,7 +289,7 @@ static int64_t count_heads(const contract *c, const tensors *t) {
 
 hd_status view_collapse_heads(const contract *c, const tensors *t, view *out_view, diags *errors) {
   view v = {.contract = *c, .tensors = *t, .meaning = VIEW_SAME_BYTES, .parts = 1};
-  hd_status status = check_caches(t, errors);
+  hd_status status = check_caches(c, t, errors);
   if (status != HD_OK) return status;
   int64_t heads = v.heads = count_heads(c, t);
   if (heads < 1)

@@ -106,15 +106,15 @@ static void with_padding(const layout *plain, const char *list) {
                 "%s is not canonical", text_string(&c));
     text_finish(&c);
   } else {
-    cr_assert_not_null(strstr(error.message, "is padded between another digit and h"), "%s: %s",
-                       text_string(&t), error.message);
+    cr_assert_not_null(strstr(error.message, "is padded outside h"), "%s: %s", text_string(&t),
+                       error.message);
   }
   text_finish(&t);
 }
 
 Test(padding, an_offset_is_where_a_walk_through_the_array_meets_the_element) {
   for_each_small_layout(with_padding);
-  cr_expect_gt(padded_layouts, 20000);
+  cr_expect_gt(padded_layouts, 10000);
 }
 
 Test(padding, one_meaning_has_one_spelling) {
@@ -128,11 +128,10 @@ Test(padding, one_meaning_has_one_spelling) {
       {"[b, s, h, d+32]", "[b, s, h, 33]", 16, 1},
       {"[b, s, h, d, 1]", "[b, s, h, d]", 16, 128},
       {"[b, s, h, d, 4]", "[b, s, h, d, 4]", 16, 128},
-      {"[b, s+3, h, d]", "[b, s+3, h, d]", 1, 128},
       {"[b, h, s+3, d]", "[b, h, d+3]", 1, 128},
       {"[b, h, s+3, d+4]", "[b, h, d+7]", 1, 128},
       {"[b, h, d, s+7]", "[b, h, d, 8]", 1, 128},
-      {"[b, s+512, h, d+128]", "[b, s+512, h, d+128]", 64, 448},
+      {"[b, h, s+512, d+128]", "[b, h, s+512, d+128]", 64, 448},
       {"[b, s+0, h, d]", "[b, s, h, d]", 16, 128},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -160,7 +159,6 @@ Test(padding, shapes_count_padding_in_steps_or_pages_whole) {
       {"[b, h, s+256, d]", 16, 128, 4, {PAGES, HEADS, 18, 128}},
       {"[b, s, h, d, 3]", 4, 8, 5, {PAGES, 4, HEADS, 8}},
       {"[b, h, s+512, d+128]", 64, 448, 3, {PAGES, HEADS, 64 * 576 + 512}},
-      {"[b, s+512, h, d]", 4, 8, 2, {PAGES, 4 * HEADS * 8 + 512}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     layout l;
@@ -181,7 +179,7 @@ Test(padding, what_no_stride_can_say_is_refused) {
   } cases[] = {
       {"[b+4,h,s,d]", 0, "factor 'b+4' pads b: only s and d can be padded"},
       {"[b,h+1,s,d]", 1, "factor 'h+1' pads h: only s and d can be padded"},
-      {"[b,s/4,s%4+2,h,d]", 2, "s is padded between another digit and h: no stride can say that"},
+      {"[b,s/4,s%4+2,h,d]", 2, "s is padded outside h: no stride can say that"},
       {"[b,h,s,d+]", 3, "factor 'd+': a number is missing"},
       {"[b,h,s,d+4+4]", 3, "factor 'd+4+4': nothing can follow the padding"},
       {"[b,h,s,d+4/2]", 3, "factor 'd+4/2': nothing can follow the padding"},
