@@ -38,6 +38,9 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
               p->column_groups, p->column_groups > 1 ? "s" : "", p->column_groups > 1 ? "" : "s", p->slices);
   text_addf(out, "// Tile: %d tokens a wave, %d a lane group; %d waves.\n", p->tile, p->list, p->waves);
   text_addf(out, "// K: loads of %d bytes along channels, straight into fragments.\n", p->k_load * bytes);
+  if (p->k_pieces > 1)
+    text_addf(out, "// To save registers K is loaded in %d pieces of %d channels, two at a time.\n",
+              p->k_pieces, p->k_list / p->k_pieces * op->groups);
   if (p->v_channels > 1)
     text_addf(out, "// V: loads of %d bytes along channels, transposed in registers by byte permutes.\n",
               p->v_channels * v_bytes);
@@ -51,6 +54,8 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
   text_addf(out, "// Loads are requested %s; the query stays in %s.\n",
             p->early_loads ? "as early as their place is free" : "late, to save registers",
             p->query_in_lds ? "LDS" : "registers");
+  text_addf(out, "// The waves meet in LDS with %d of their %d channel tiles at a time.\n", p->exchange,
+            p->blocks * p->value_tiles);
   text_addf(out, "// Vector registers, estimated: %d of %d.\n\n", p->registers, p->target->vgprs);
 }
 
@@ -83,6 +88,7 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_merge_shape(out);
   write_int(out, "LIST", p->list);
   write_int(out, "TILE", p->tile);
+  write_int(out, "EXCHANGE", p->exchange);
   write_int(out, "BLOCKS", p->blocks);
   write_int(out, "COLUMN_GROUPS", p->column_groups);
   write_int(out, "SLICES", p->slices);
@@ -92,9 +98,15 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_int(out, "K_CHUNK", p->k_chunk);
   write_int(out, "K_LOAD", p->k_load);
   int q_load = 16 / dtype_bytes(c->query.dtype);
-  write_int(out, "Q_LOAD", p->k_chunk < q_load ? p->k_chunk : q_load);
-  write_int(out, "K_WORDS", p->k_list * dtype_bytes(c->kv.k_dtype) / 4);
+  q_load = p->k_chunk < q_load ? p->k_chunk : q_load;
+  write_int(out, "Q_LOAD", q_load);
+  write_int(out, "Q_STEP", q_load < op->elements ? op->elements : q_load);
   write_int(out, "K_STEPS", p->k_list / op->elements);
+  write_int(out, "K_PIECES", p->k_pieces);
+  write_int(out, "K_BUFFERS", p->k_buffers);
+  write_int(out, "K_PIECE", p->k_list / p->k_pieces);
+  write_int(out, "K_WORDS", p->k_list / p->k_pieces * dtype_bytes(c->kv.k_dtype) / 4);
+  write_int(out, "PIECE_STEPS", p->k_list / op->elements / p->k_pieces);
   write_int(out, "V_TOKENS", p->v_tokens);
   write_int(out, "V_CHANNELS", p->v_channels);
   write_int(out, "V_WORDS", p->list * dtype_bytes(c->kv.v_dtype) / 4);

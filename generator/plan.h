@@ -25,13 +25,14 @@ typedef struct decode_plan {
                   it has two */
   int rows;    /* most query rows that share a page list; 1 where each row has its own */
   int blocks;  /* blocks of op->columns queries (row, head) in a workgroup */
-  int column_groups;   /* workgroups that share the queries of a sequence and kv head */
-  int list, tile;      /* tokens a group owns; tokens of a tile: list * groups */
-  int score_tiles;     /* products along tokens: list / row_run */
-  int value_tiles;     /* products along V channels in a workgroup */
-  int slices;          /* workgroups that share the V channels */
-  int k_list;          /* channels of K a lane holds per token, zeros behind head_dim.qk included */
-  int k_chunk, k_load; /* channels dealt to a group at a time; elements per load */
+  int column_groups;       /* workgroups that share the queries of a sequence and kv head */
+  int list, tile;          /* tokens a group owns; tokens of a tile: list * groups */
+  int score_tiles;         /* products along tokens: list / row_run */
+  int value_tiles;         /* products along V channels in a workgroup */
+  int slices;              /* workgroups that share the V channels */
+  int k_list;              /* channels of K a lane holds per token, zeros behind head_dim.qk included */
+  int k_chunk, k_load;     /* channels dealt to a group at a time; elements per load */
+  int k_pieces, k_buffers; /* K's channels are loaded in so many pieces, of which so many lie in registers */
   int v_tokens,
       v_channels; /* a V load covers v_tokens tokens (along the fragment) or v_channels channels (across) */
   int own_run;    /* tokens of a group's list that share a page: gcd(page, list) */
@@ -42,6 +43,7 @@ typedef struct decode_plan {
                      */
   bool query_in_lds; /* the query is read from LDS for each tile, to save registers */
   int waves;
+  int exchange;       /* channel tiles of outputs that the waves exchange at a time when they meet */
   int lds_bytes;      /* LDS of a workgroup: the query where it lies there, and where the waves meet */
   int registers;      /* estimate of vector registers */
   int q_top, p_shift; /* exponents: a q row's largest element, and the largest weight */
@@ -70,7 +72,7 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
 typedef struct write_plan {
   const target *target;
   int load;      /* channels a lane handles: one 16-byte load of the query dtype */
-  int row_lanes; /* lanes of one (token, head) row: a power of two */
+  int row_lanes; /* lanes of one (token, head) row: a power of two, all in one wave */
   int threads;
 } write_plan;
 

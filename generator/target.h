@@ -26,14 +26,16 @@ typedef struct target {
   const char *name; /* "gfx950", "sm_90" */
   const char *product;
   target_family family;
-  int wave;                 /* lanes */
-  int lds_bytes;            /* per workgroup */
-  int vgprs;                /* architectural registers a wave may use before it spills */
-  dtype fp8;                /* the dialect its fp8 instructions speak */
-  unsigned elf_machine;     /* e_flags & 0xff of an AMD code object; 0 for others */
-  double hbm_bytes_per_s;   /* datasheet */
-  int compute_units;        /* datasheet: CUs or SMs */
-  const char *prelude;      /* template file with the family's helpers */
+  int wave;               /* lanes */
+  int lds_bytes;          /* per workgroup */
+  int unit_lds;           /* of a compute unit, workgroup processor or SM */
+  int vgprs;              /* architectural registers a wave may use before it spills */
+  int simd_vgprs;         /* of a SIMD for one lane, shared by its waves; what a wave may use where unknown */
+  dtype fp8;              /* the dialect its fp8 instructions speak */
+  unsigned elf_machine;   /* e_flags & 0xff of an AMD code object; 0 for others */
+  double hbm_bytes_per_s; /* datasheet */
+  int compute_units;      /* datasheet: CUs or SMs */
+  const char *prelude;    /* template file with the family's helpers */
   const char *ring_prelude; /* helpers of the ring structure; NULL: the target has none yet */
   const matrix_op *ops;
   size_t op_count;

@@ -22,7 +22,7 @@ struct tile_pages {
 };
 
 struct tile_words {
-  u32 k[SCORE_TILES][K_WORDS];
+  u32 k[K_BUFFERS][SCORE_TILES][K_WORDS]; // pieces of a token's channels, taking turns
   u32 v[VALUE_TILES * V_WORDS];
 };
 
@@ -80,13 +80,13 @@ DEVICE void load_pages(tile_pages &ids, const page_id *table, int tile, token_sp
 }
 
 DEVICE void load_k(tile_words &words, const tile_pages &ids, const u8 *k_head, i64 stride_b, i64 heads_stride, int tile,
-                   int index, int group) {
+                   int piece, int index, int group) {
   const int first = tile * TILE + index / RUN * LIST + index % RUN;
   UNROLL for (int t = 0; t < SCORE_TILES; t++) {
     const u32 slot = (u32)(first + t * RUN) % PAGE;
     const u8 *page = k_head + (i64)ids.k[K_EXACT ? t : t * RUN / OWN_RUN] * stride_b * KV_K::BYTES;
-    UNROLL for (int i = 0; i < K_LIST; i += K_LOAD)
-      load_stream<K_LOAD * KV_K::BYTES>(words.k[t], i * KV_K::BYTES,
+    UNROLL for (int i = piece * K_PIECE; i < (piece + 1) * K_PIECE; i += K_LOAD)
+      load_stream<K_LOAD * KV_K::BYTES>(words.k[piece % K_BUFFERS][t], i % K_PIECE * KV_K::BYTES,
                                         page + k_offset(slot, k_exists(i, group) ? listed_channel(i, group) : 0u, heads_stride) * KV_K::BYTES);
   }
 }
@@ -218,13 +218,20 @@ KERNEL(THREADS) void heddle_decode(
 //@ scale_heads
 //@ value_scale
 
-  tile_pages ids;
+  tile_pages ids, here; // of the tile whose loads come next; of the one whose pieces of K are still to come
   tile_words words;
   tile_scales scales;
+  const auto load_k_piece = [&](const tile_pages &from, int of_tile, int piece) {
+    load_k(words, from, k_head, k_stride_b, k_heads_stride, of_tile, piece, index, group);
+  };
+  const auto load_k_first = [&](int of_tile) {
+    here = ids;
+    UNROLL for (int piece = 0; piece < K_BUFFERS; piece++) load_k_piece(ids, of_tile, piece);
+  };
   const auto first_loads = [&] {
     if (tile >= end) return;
     load_pages(ids, table, tile, seen, index, group);
-    load_k(words, ids, k_head, k_stride_b, k_heads_stride, tile, index, group);
+    load_k_first(tile);
 //@ load_scales tile
     load_v(words, ids, v_head, v_stride_b, v_heads_stride, tile, first_channel, index, group);
     if (tile + WAVES < end) load_pages(ids, table, tile + WAVES, seen, index, group);
@@ -235,48 +242,68 @@ KERNEL(THREADS) void heddle_decode(
   const auto column_of = [&](int b, int c) {
     return (first_block + b) * COLUMNS + (FOLDED ? index % (COLUMNS / 2) : index + c * INDICES);
   };
-  // The query: each row scaled by a power of two into the operand's range, then split into parts.
+  // The query: each row scaled by a power of two into the operand's range, then split into parts. Every wave needs the
+  // same: where registers are short it stays in LDS and is read again for each tile.
   query_fragment query[BLOCKS][Q_FRAGMENTS][K_STEPS];
+  SHARED query_fragment shared_query[QUERY_IN_LDS ? BLOCKS * Q_FRAGMENTS * K_STEPS : 1][WAVE];
+  // Q_STEP channels of a column from place i of the lane's list on, as they are.
+  const auto load_query = [&](int column, int i, float *x) {
+    const u8 *row = (const u8 *)q + query_of(sequence, kv_head, kv_heads, rows, column) * HEAD_DIM_QK * QUERY::BYTES;
+    UNROLL for (int n = 0; n < Q_STEP; n += Q_LOAD) {
+      u32 loaded[Q_LOAD / QUERY::PER_WORD];
+      UNROLL for (int w = 0; w < Q_LOAD / QUERY::PER_WORD; w++) loaded[w] = 0;
+      if (column < rows * HEADS && k_exists(i + n, group))
+        load_stream<Q_LOAD * QUERY::BYTES>(loaded, 0, row + listed_channel(i + n, group) * QUERY::BYTES);
+      UNROLL for (int w = 0; w < Q_LOAD / QUERY::PER_WORD; w++) QUERY::unpack(loaded[w], x + n + w * QUERY::PER_WORD);
+    }
+  };
+  // The same as operands for column c of the lane: `keep` gets every word of part p of fragment u.
+  const auto split_query = [&](float *x, float up, int i, int c, auto keep) {
+    UNROLL for (int n = 0; n < Q_STEP; n += K_OPERAND::PER_WORD) {
+      UNROLL for (int k = 0; k < K_OPERAND::PER_WORD; k++) x[n + k] *= up;
+      query_fragment parts[Q_PARTS];
+      const int word = n % K_ELEMENTS / K_OPERAND::PER_WORD * PER_LANE + c;
+      split_word<Q_PARTS, K_OPERAND>(x + n, index, parts, word);
+      UNROLL for (int p = 0; p < Q_FRAGMENTS; p++) keep(p, i / K_ELEMENTS + n / K_ELEMENTS, word, parts[p].w[word]);
+    }
+  };
   float row_scale[BLOCKS][PER_LANE];
-  UNROLL for (int b = 0; b < BLOCKS; b++) {
+  // The power of two for column c of block b; an infinite element makes the row NaN, as its products would.
+  const auto scale_row = [&](int b, int c, float largest) {
+    largest = group_max(largest);
+    int exponent = (int)(bits_of(largest) >> 23);
+    exponent = Q_TOP + 127 - (exponent < 1 ? 1 : exponent > 253 ? 253 : exponent);
+    exponent = exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
+    row_scale[b][c] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f);
+    return float_of((u32)(127 + exponent) << 23);
+  };
+  UNROLL for (int b = 0; b < BLOCKS; b++)
     UNROLL for (int c = 0; c < PER_LANE; c++) {
-      const int column = column_of(b, c);
-      float x[K_LIST];
-      const u8 *row = (const u8 *)q + query_of(sequence, kv_head, kv_heads, rows, column) * HEAD_DIM_QK * QUERY::BYTES;
-      UNROLL for (int i = 0; i < K_LIST; i += Q_LOAD) {
-        u32 loaded[Q_LOAD / QUERY::PER_WORD];
-        UNROLL for (int w = 0; w < Q_LOAD / QUERY::PER_WORD; w++) loaded[w] = 0;
-        if (column < rows * HEADS && k_exists(i, group))
-          load_stream<Q_LOAD * QUERY::BYTES>(loaded, 0, row + listed_channel(i, group) * QUERY::BYTES);
-        UNROLL for (int w = 0; w < Q_LOAD / QUERY::PER_WORD; w++) QUERY::unpack(loaded[w], x + i + w * QUERY::PER_WORD);
-      }
       float largest = 0;
-      UNROLL for (int i = 0; i < K_LIST; i++) largest = max_of(largest, abs_of(x[i]));
-      largest = group_max(largest);
-      int exponent = (int)(bits_of(largest) >> 23);
-      exponent = Q_TOP + 127 - (exponent < 1 ? 1 : exponent > 253 ? 253 : exponent);
-      exponent = exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
-      const float up = float_of((u32)(127 + exponent) << 23);
-      // an infinite element makes the row NaN, as its products would
-      row_scale[b][c] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f);
-      UNROLL for (int i = 0; i < K_LIST; i++) x[i] *= up;
-      UNROLL for (int i = 0; i < K_LIST; i += K_OPERAND::PER_WORD) {
-        query_fragment parts[Q_PARTS];
-        const int word = i % K_ELEMENTS / K_OPERAND::PER_WORD * PER_LANE + c;
-        split_word<Q_PARTS, K_OPERAND>(x + i, index, parts, word);
-        UNROLL for (int p = 0; p < Q_FRAGMENTS; p++) query[b][p][i / K_ELEMENTS].w[word] = parts[p].w[word];
+      if constexpr (QUERY_IN_LDS) {
+        for (int i = 0; i < K_LIST; i += Q_STEP) {
+          float x[Q_STEP];
+          load_query(column_of(b, c), i, x);
+          UNROLL for (int n = 0; n < Q_STEP; n++) largest = max_of(largest, abs_of(x[n]));
+        }
+        const float up = scale_row(b, c, largest);
+        for (int i = wave * Q_STEP; i < K_LIST; i += WAVES * Q_STEP) {
+          float x[Q_STEP];
+          load_query(column_of(b, c), i, x);
+          split_query(x, up, i, c, [&](int p, int u, int word, u32 bits) {
+            shared_query[(b * Q_FRAGMENTS + p) * K_STEPS + u][lane].w[word] = bits;
+          });
+        }
+      } else {
+        float x[K_LIST];
+        UNROLL for (int i = 0; i < K_LIST; i += Q_STEP) load_query(column_of(b, c), i, x + i);
+        UNROLL for (int i = 0; i < K_LIST; i++) largest = max_of(largest, abs_of(x[i]));
+        const float up = scale_row(b, c, largest);
+        UNROLL for (int i = 0; i < K_LIST; i += Q_STEP)
+          split_query(x + i, up, i, c, [&](int p, int u, int word, u32 bits) { query[b][p][u].w[word] = bits; });
       }
     }
-  }
-  // Every wave needs the same query: where registers are short it stays in LDS and is read again for each tile.
-  SHARED query_fragment shared_query[QUERY_IN_LDS ? BLOCKS * Q_FRAGMENTS * K_STEPS : 1][WAVE];
-  if constexpr (QUERY_IN_LDS) {
-    if (wave == 0)
-      UNROLL for (int b = 0; b < BLOCKS; b++)
-        UNROLL for (int p = 0; p < Q_FRAGMENTS; p++)
-          UNROLL for (int u = 0; u < K_STEPS; u++) shared_query[(b * Q_FRAGMENTS + p) * K_STEPS + u][lane] = query[b][p][u];
-    barrier();
-  }
+  if constexpr (QUERY_IN_LDS) barrier();
   const auto query_part = [&](int b, int p, int u) {
     return QUERY_IN_LDS ? shared_query[(b * Q_FRAGMENTS + p) * K_STEPS + u][lane] : query[b][p][u];
   };
@@ -312,35 +339,42 @@ KERNEL(THREADS) void heddle_decode(
         UNROLL for (int a = 0; a < PER_LANE * RUN; a++) product[b][t][a] = 0;
     const auto key = [&](int t, int u) {
       return fragment_of<key_fragment, KV_K, K_OPERAND>(
-          u, [&](int word) { return k_exists(word * KV_K::PER_WORD, group) ? words.k[t][word] : 0u; });
+          u % PIECE_STEPS, [&](int word) {
+            const int piece = u / PIECE_STEPS;
+            return k_exists(piece * K_PIECE + word * KV_K::PER_WORD, group) ? words.k[piece % K_BUFFERS][t][word] : 0u;
+          });
     };
-    if constexpr (K_PARTS == 1) {
-      UNROLL for (int t = 0; t < SCORE_TILES; t++)
-        UNROLL for (int u = 0; u < K_STEPS; u++) {
-          const key_fragment k = key(t, u);
-          UNROLL for (int b = 0; b < BLOCKS; b++)
-            UNROLL for (int p = 0; p < Q_FRAGMENTS; p++) product[b][t] = multiply(k, query_part(b, p, u), product[b][t]);
-        }
-    } else { // each group of channels has a scale of its own: a product for each
-      UNROLL for (int part = 0; part < K_PARTS; part++)
-        UNROLL for (int t = 0; t < SCORE_TILES; t++)
-          UNROLL for (int b = 0; b < BLOCKS; b++) {
-            keep_order();
-            acc_t x;
-            UNROLL for (int a = 0; a < PER_LANE * RUN; a++) x[a] = 0;
-            UNROLL for (int u = 0; u < K_STEPS; u++)
-              if (first_channel_of(u) < (part + 1) * K_PART && end_channel_of(u) > part * K_PART)
-                UNROLL for (int p = 0; p < Q_FRAGMENTS; p++)
-                  x = multiply(key(t, u), within_part(query_part(b, p, u), u, part, group), x);
-            UNROLL for (int r = 0; r < RUN; r++) {
-              const int e = t * RUN + r;
-              const float factor = index_lane(scale_value(scales.k[part][e / INDICES]), e % INDICES);
-              UNROLL for (int c = 0; c < PER_LANE; c++)
-                product[b][t][c * RUN + r] = fused(x[c * RUN + r], factor, product[b][t][c * RUN + r]);
-            }
+    UNROLL for (int piece = 0; piece < K_PIECES; piece++) {
+      if constexpr (K_PIECES > 1) keep_order();
+      if constexpr (K_PARTS == 1) {
+        UNROLL for (int u = piece * PIECE_STEPS; u < (piece + 1) * PIECE_STEPS; u++)
+          UNROLL for (int t = 0; t < SCORE_TILES; t++) {
+            const key_fragment k = key(t, u);
+            UNROLL for (int b = 0; b < BLOCKS; b++)
+              UNROLL for (int p = 0; p < Q_FRAGMENTS; p++) product[b][t] = multiply(k, query_part(b, p, u), product[b][t]);
           }
+      } else { // each group of channels has a scale of its own: a product for each
+        UNROLL for (int part = piece * K_PARTS / K_PIECES; part < (piece + 1) * K_PARTS / K_PIECES; part++)
+          UNROLL for (int t = 0; t < SCORE_TILES; t++)
+            UNROLL for (int b = 0; b < BLOCKS; b++) {
+              keep_order();
+              acc_t x;
+              UNROLL for (int a = 0; a < PER_LANE * RUN; a++) x[a] = 0;
+              UNROLL for (int u = 0; u < K_STEPS; u++)
+                if (first_channel_of(u) < (part + 1) * K_PART && end_channel_of(u) > part * K_PART)
+                  UNROLL for (int p = 0; p < Q_FRAGMENTS; p++)
+                    x = multiply(key(t, u), within_part(query_part(b, p, u), u, part, group), x);
+              UNROLL for (int r = 0; r < RUN; r++) {
+                const int e = t * RUN + r;
+                const float factor = index_lane(scale_value(scales.k[part][e / INDICES]), e % INDICES);
+                UNROLL for (int c = 0; c < PER_LANE; c++)
+                  product[b][t][c * RUN + r] = fused(x[c * RUN + r], factor, product[b][t][c * RUN + r]);
+              }
+            }
+      }
+      if (piece + K_BUFFERS < K_PIECES) load_k_piece(here, tile, piece + K_BUFFERS);
     }
-    if (EARLY_LOADS && more) load_k(words, ids, k_head, k_stride_b, k_heads_stride, tile + WAVES, index, group);
+    if (EARLY_LOADS && more) load_k_first(tile + WAVES);
 
     float k_factor[SCALE_WORDS], v_log[V_PARTS][SCALE_WORDS];
     if constexpr (K_SCALED && K_PARTS == 1)
@@ -422,7 +456,7 @@ KERNEL(THREADS) void heddle_decode(
           }
         }
       if (more && part == V_PARTS - 1) {
-        if (!EARLY_LOADS) load_k(words, ids, k_head, k_stride_b, k_heads_stride, tile + WAVES, index, group);
+        if (!EARLY_LOADS) load_k_first(tile + WAVES);
 //@ load_scales next
       }
 
@@ -459,10 +493,12 @@ KERNEL(THREADS) void heddle_decode(
     }
   }
 
-  // The waves meet: every wave leaves its output and its numbers a column in LDS: base, sum, and a top for each part.
-  SHARED float shared_output[WAVES][BLOCKS * VALUE_TILES * PER_LANE * RUN][WAVE];
+  // The waves meet: every wave leaves its numbers a column in LDS (base, sum, and a top for each part), and its output,
+  // EXCHANGE channel tiles at a time.
+  constexpr int TILES = BLOCKS * VALUE_TILES;
+  SHARED float shared_output[WAVES][EXCHANGE * PER_LANE * RUN][WAVE];
   SHARED float shared_row[WAVES][BLOCKS * PER_LANE][INDICES][2 + V_PARTS];
-  UNROLL for (int b = 0; b < BLOCKS; b++) {
+  UNROLL for (int b = 0; b < BLOCKS; b++)
     UNROLL for (int c = 0; c < PER_LANE; c++) {
       const float lowest = group_max(base[b][c]);
       const float total = group_sum(sum[b][c] * exp2_fast(base[b][c] - lowest));
@@ -473,58 +509,63 @@ KERNEL(THREADS) void heddle_decode(
         UNROLL for (int part = 0; part < V_PARTS; part++) row[2 + part] = top[part][b][c];
       }
     }
-    UNROLL for (int m = 0; m < VALUE_TILES; m++)
-      UNROLL for (int a = 0; a < PER_LANE * RUN; a++) {
-        float x = output[b][m][a];
-        if constexpr (FOLDED && P_PARTS == 2) x += lane_plus_8(x);
-        shared_output[wave][(b * VALUE_TILES + m) * PER_LANE * RUN + a][lane] = x;
-      }
-  }
-  barrier();
 
   const i64 item = (i64)sequence * kv_heads + kv_head;
-  UNROLL for (int b = 0; b < BLOCKS; b++)
-    UNROLL for (int c = 0; c < PER_LANE; c++) {
-      const int column = column_of(b, c);
-      if (column >= rows * HEADS || (FOLDED && index >= COLUMNS / 2)) continue;
-      const i64 query = query_of(sequence, kv_head, kv_heads, rows, column);
-      float *partial = (float *)workspace + ((item * splits + split) * (ROWS * HEADS) + column) * PARTIAL_WORDS;
-      const auto row = [&](int w) { return shared_row[w][b * PER_LANE + c][index]; };
-      float lowest = NEVER, total = 0;
-      UNROLL for (int w = 0; w < WAVES; w++) lowest = max_of(lowest, row(w)[0]);
-      UNROLL for (int w = 0; w < WAVES; w++) total += row(w)[1] * exp2_fast(row(w)[0] - lowest);
-      if (splits > 1 && wave == 0 && group == 0) {
-        partial[HEAD_DIM_V + 1] = lowest;
-        partial[HEAD_DIM_V + 2] = total;
-      }
-      if (splits == 1) {
+  for (int first = 0; first < TILES; first += EXCHANGE) {
+    if (first > 0) barrier(); // the round before is read
+    UNROLL for (int n = 0; n < TILES; n++)
+      if (n / EXCHANGE * EXCHANGE == first)
+        UNROLL for (int a = 0; a < PER_LANE * RUN; a++) {
+          float x = output[n / VALUE_TILES][n % VALUE_TILES][a];
+          if constexpr (FOLDED && P_PARTS == 2) x += lane_plus_8(x);
+          shared_output[wave][n % EXCHANGE * PER_LANE * RUN + a][lane] = x;
+        }
+    barrier();
+    UNROLL for (int b = 0; b < BLOCKS; b++)
+      UNROLL for (int c = 0; c < PER_LANE; c++) {
+        const int column = column_of(b, c);
+        if (column >= rows * HEADS || (FOLDED && index >= COLUMNS / 2)) continue;
+        const i64 query = query_of(sequence, kv_head, kv_heads, rows, column);
+        float *partial = (float *)workspace + ((item * splits + split) * (ROWS * HEADS) + column) * PARTIAL_WORDS;
+        const auto row = [&](int w) { return shared_row[w][b * PER_LANE + c][index]; };
+        float lowest = NEVER, total = 0;
+        UNROLL for (int w = 0; w < WAVES; w++) lowest = max_of(lowest, row(w)[0]);
+        UNROLL for (int w = 0; w < WAVES; w++) total += row(w)[1] * exp2_fast(row(w)[0] - lowest);
+        const bool writes_row = first == 0 && wave == 0 && group == 0;
+        if (splits > 1 && writes_row) {
+          partial[HEAD_DIM_V + 1] = lowest;
+          partial[HEAD_DIM_V + 2] = total;
+        }
+        if (splits == 1) {
 //@ sink decode
-      }
-      for (int m = wave; m < VALUE_TILES; m += WAVES) {
-        const int part = V_PARTS == 1 ? 0 : m / PART_TILES;
-        float highest = NEVER, weight[WAVES];
-        UNROLL for (int w = 0; w < WAVES; w++) highest = max_of(highest, row(w)[2 + part]);
-        UNROLL for (int w = 0; w < WAVES; w++) weight[w] = exp2_fast(row(w)[2 + part] - highest);
-        highest -= P_SHIFT;
-        const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
-        UNROLL for (int r = 0; r < RUN; r++) {
-          float x = 0;
-          UNROLL for (int w = 0; w < WAVES; w++)
-            x = fused(shared_output[w][((b * VALUE_TILES + m) * PER_LANE + c) * RUN + r][lane], weight[w], x);
-          const u32 channel = first_channel + channel_of(m, group * RUN + r);
-          if (!V_WHOLE && channel >= HEAD_DIM_V) continue;
-          if (splits > 1) {
-            partial[channel] = x;
-            if (channel % V_PART == 0) partial[HEAD_DIM_V + top_word(channel)] = highest;
-          } else {
-            store_output(out, query * HEAD_DIM_V + channel, x * inverse * value_scale);
+        }
+        const int end_tile = first + EXCHANGE < (b + 1) * VALUE_TILES ? first + EXCHANGE : (b + 1) * VALUE_TILES;
+        for (int n = (first > b * VALUE_TILES ? first : b * VALUE_TILES) + wave; n < end_tile; n += WAVES) {
+          const int m = n - b * VALUE_TILES, part = V_PARTS == 1 ? 0 : m / PART_TILES;
+          float highest = NEVER, weight[WAVES];
+          UNROLL for (int w = 0; w < WAVES; w++) highest = max_of(highest, row(w)[2 + part]);
+          UNROLL for (int w = 0; w < WAVES; w++) weight[w] = exp2_fast(row(w)[2 + part] - highest);
+          highest -= P_SHIFT;
+          const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
+          UNROLL for (int r = 0; r < RUN; r++) {
+            float x = 0;
+            UNROLL for (int w = 0; w < WAVES; w++)
+              x = fused(shared_output[w][(n - first) * PER_LANE * RUN + c * RUN + r][lane], weight[w], x);
+            const u32 channel = first_channel + channel_of(m, group * RUN + r);
+            if (!V_WHOLE && channel >= HEAD_DIM_V) continue;
+            if (splits > 1) {
+              partial[channel] = x;
+              if (channel % V_PART == 0) partial[HEAD_DIM_V + top_word(channel)] = highest;
+            } else {
+              store_output(out, query * HEAD_DIM_V + channel, x * inverse * value_scale);
+            }
           }
         }
-      }
-      if (splits == 1 && wave == 0 && group == 0 && slice == 0) {
+        if (splits == 1 && writes_row && slice == 0) {
 //@ store_lse direct
+        }
       }
-    }
+  }
 }
 
 //@ merge

@@ -3,8 +3,8 @@
 //@ solved
 // ---- write: quantise rows of K and V and scatter them into the paged cache ---------------------------------
 //
-// ROW_LANES lanes take one (token, kv head) row, LOAD channels each. A token whose slot is negative, or beyond the
-// cache, is skipped: neither cache nor scale is touched. The arithmetic is fp32 in the order docs/spec.md gives, so that
+// ROW_LANES lanes take one (token, kv head) row, LOAD channels each at a time. A token whose slot is negative, or
+// beyond the cache, is skipped: neither cache nor scale is touched. The arithmetic is fp32 in the order docs/spec.md gives, so that
 // the stored codes and scales are the same on every target, bit for bit.
 
 DEVICE float row_max(float x) {
@@ -33,50 +33,53 @@ template <typename Side> DEVICE u32 encode(float x) {
   return Side::STORED::pack(values) & (Side::STORED::BYTES == 1 ? 0xffu : 0xffffu);
 }
 
+// What is stored for a row or group of channels with this largest magnitude.
+template <typename Side> DEVICE scale_t row_scale_of(float largest) {
+  return scale_of(largest == 0.0f ? Side::ZERO_ROW : max_of(largest, AMAX_FLOOR) / Side::QMAX);
+}
+
 // `rows`: the token's, one a kv head. `scale_of_part`: where the scale of a group of channels lies.
 template <typename Side, typename Offset, typename Scale>
 DEVICE void write_row(const u8 *rows, int head, int kv_heads, u8 *page, bool active, int lane_in_row, Offset offset,
                       Scale scale_of_part) {
-  const int channel = lane_in_row * LOAD;
-  const bool inside = active && channel < Side::HEAD_DIM;
-  const u8 *row = rows + (i64)head * Side::HEAD_DIM * QUERY::BYTES, *from = row + channel * QUERY::BYTES;
+  const u8 *row = rows + (i64)head * Side::HEAD_DIM * QUERY::BYTES;
+  const int first_channel = active ? lane_in_row * LOAD : Side::HEAD_DIM;
+  constexpr int STEP = ROW_LANES * LOAD; // a lane's next channels
   float stored = 1.0f;
-  if constexpr (WORKED_OUT) {
+  if constexpr (WORKED_OUT && Side::PART == Side::HEAD_DIM) { // one scale for the row, or for those of all heads
     float largest = 0;
-    if constexpr (Side::PART < Side::HEAD_DIM) { // a group of channels
-      if (inside)
-        for (int i = 0; i < Side::PART; i += LOAD)
-          largest = max_of(largest, largest_of(row + (channel / Side::PART * Side::PART + i) * QUERY::BYTES));
-    } else {
-      if constexpr (ALL_HEADS) {
-        if (inside)
-          for (int h = 0; h < kv_heads; h++)
-            largest = max_of(largest, largest_of(rows + ((i64)h * Side::HEAD_DIM + channel) * QUERY::BYTES));
-      } else if (inside) {
-        largest = largest_of(from);
-      }
-      largest = row_max(largest);
-    }
-    const scale_t rounded = scale_of(largest == 0.0f ? Side::ZERO_ROW : max_of(largest, AMAX_FLOOR) / Side::QMAX);
-    if (inside && channel % Side::PART == 0 && (!ALL_HEADS || head == 0)) *scale_of_part(channel / Side::PART) = rounded;
+    for (int channel = first_channel; channel < Side::HEAD_DIM; channel += STEP)
+      for (int h = ALL_HEADS ? 0 : head; h < (ALL_HEADS ? kv_heads : head + 1); h++)
+        largest = max_of(largest, largest_of(rows + ((i64)h * Side::HEAD_DIM + channel) * QUERY::BYTES));
+    const scale_t rounded = row_scale_of<Side>(row_max(largest));
+    if (active && lane_in_row == 0 && (!ALL_HEADS || head == 0)) *scale_of_part(0) = rounded;
     stored = scale_value(rounded);
-  } else if constexpr (SCALED) {
+  } else if constexpr (SCALED && !WORKED_OUT) {
     if (active) stored = scale_value(*scale_of_part(0));
   }
-  if (!inside) return;
-  u32 words[LOAD / QUERY::PER_WORD];
-  float x[LOAD];
-  load_stream<16>(words, 0, from);
-  UNROLL for (int i = 0; i < LOAD / QUERY::PER_WORD; i++) QUERY::unpack(words[i], x + i * QUERY::PER_WORD);
-  UNROLL for (int i = 0; i < LOAD; i++) {
-    float code = x[i];
-    if constexpr (SCALED) code = stored == 0.0f ? x[i] == x[i] ? 0.0f : x[i] : x[i] / stored;
-    const u32 bits = Side::COPIED ? words[i / 2] >> i % 2 * 16 : encode<Side>(code); // COPIED: even a NaN keeps its bits
-    u8 *to = page + offset((u32)(channel + i)) * Side::STORED::BYTES;
-    if constexpr (Side::STORED::BYTES == 1)
-      *to = (u8)bits;
-    else
-      *(u16 *)to = (u16)bits;
+  for (int channel = first_channel; channel < Side::HEAD_DIM; channel += STEP) {
+    if constexpr (WORKED_OUT && Side::PART < Side::HEAD_DIM) { // one for a group of channels
+      float largest = 0;
+      for (int i = 0; i < Side::PART; i += LOAD)
+        largest = max_of(largest, largest_of(row + (channel / Side::PART * Side::PART + i) * QUERY::BYTES));
+      const scale_t rounded = row_scale_of<Side>(largest);
+      if (channel % Side::PART == 0) *scale_of_part(channel / Side::PART) = rounded;
+      stored = scale_value(rounded);
+    }
+    u32 words[LOAD / QUERY::PER_WORD];
+    float x[LOAD];
+    load_stream<16>(words, 0, row + channel * QUERY::BYTES);
+    UNROLL for (int i = 0; i < LOAD / QUERY::PER_WORD; i++) QUERY::unpack(words[i], x + i * QUERY::PER_WORD);
+    UNROLL for (int i = 0; i < LOAD; i++) {
+      float code = x[i];
+      if constexpr (SCALED) code = stored == 0.0f ? x[i] == x[i] ? 0.0f : x[i] : x[i] / stored;
+      const u32 bits = Side::COPIED ? words[i / 2] >> i % 2 * 16 : encode<Side>(code); // COPIED: even a NaN keeps its bits
+      u8 *to = page + offset((u32)(channel + i)) * Side::STORED::BYTES;
+      if constexpr (Side::STORED::BYTES == 1)
+        *to = (u8)bits;
+      else
+        *(u16 *)to = (u16)bits;
+    }
   }
 }
 

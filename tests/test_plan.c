@@ -100,6 +100,13 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   }
   cr_assert_eq(p->widen, c->kv.k_dtype != op->operand, "%s", what);
   cr_assert(p->waves >= 1 && p->waves * p->target->wave <= 1024, "%s", what);
+  cr_assert(p->k_buffers >= 1 && p->k_buffers <= p->k_pieces, "%s", what);
+  cr_assert_eq(p->k_list % (p->k_pieces * op->elements), 0, "%s: pieces are whole fragments", what);
+  cr_assert_eq(p->k_list % (p->k_pieces * p->k_chunk), 0, "%s: pieces are whole chunks", what);
+  cr_assert(p->k_pieces == 1 || p->k_parts % p->k_pieces == 0 || p->k_parts == 1, "%s: and whole groups", what);
+  int tiles = p->blocks * p->value_tiles;
+  cr_assert(p->exchange >= 1 && p->exchange <= tiles, "%s", what);
+  cr_assert(p->exchange == tiles || p->exchange >= p->waves, "%s: every wave has a tile to sum", what);
 }
 
 Test(plan, tiles_lists_and_products_agree) {
@@ -503,7 +510,8 @@ Test(plan, the_writers_lanes_cover_a_row) {
       int widest = c.head_dim.qk > c.head_dim.v ? c.head_dim.qk : c.head_dim.v;
       cr_assert_eq(p.load * dtype_bytes(c.query.dtype), 16);
       cr_assert(c.head_dim.qk % p.load == 0 && c.head_dim.v % p.load == 0, "lanes load whole chunks");
-      cr_assert(p.row_lanes * p.load >= widest && (p.row_lanes == 1 || p.row_lanes / 2 * p.load < widest));
+      cr_assert(p.row_lanes * p.load >= widest || p.row_lanes == t->wave, "a lane takes more only in full waves");
+      cr_assert(p.row_lanes == 1 || p.row_lanes / 2 * p.load < widest);
       cr_assert_eq(p.row_lanes & (p.row_lanes - 1), 0);
       cr_assert(t->wave % p.row_lanes == 0 && p.threads % t->wave == 0, "a row stays in one wave");
       served++;
@@ -519,7 +527,7 @@ static void edit_rows(contract *c) {
   c->query.rows = 9;
 }
 static void edit_heads(contract *c) {
-  c->query.heads_per_kv = 65;
+  c->query.heads_per_kv = 129;
 }
 static void edit_query(contract *c) {
   c->query.dtype = DTYPE_FP32;
@@ -558,10 +566,10 @@ static void edit_qk(contract *c) {
   c->head_dim.qk = 76;
 }
 static void edit_v(contract *c) {
-  c->head_dim.v = 272;
+  c->head_dim.v = 520;
 }
 static void edit_wide(contract *c) {
-  c->head_dim.qk = 320;
+  c->head_dim.qk = 584;
 }
 static void edit_tiny(contract *c) {
   c->head_dim.qk = 60;

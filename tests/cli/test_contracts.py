@@ -121,7 +121,7 @@ class Declined(Case):
         self.assertIn((code, field), said)
 
     def test_head_dimensions(self):
-        self.declines('decline.head-dim', 'head_dim.qk', head_dim=320)
+        self.declines('decline.head-dim', 'head_dim.qk', head_dim=592)
 
     def test_blocks_that_cut_pages(self):
         self.declines('decline.select-block', 'select.block', select='{form: blocks, block: 40}')

@@ -1,0 +1,37 @@
+/* What the files of the plan share: plan.c solves products and channels, plan_registers.c lists, tiles and
+ * waves that fit a target, plan_checks.c says what is not served. */
+#ifndef HEDDLE_PLAN_INTERNAL_H
+#define HEDDLE_PLAN_INTERNAL_H
+
+#include "plan.h"
+
+/* Heads: multiples of DIM_STEP channels, up to those of a latent cache. */
+enum { DIM_STEP = 8, MOST_QK = 576, MOST_V = 512 };
+
+/* What every operation asks of a contract; `kernel` and `name` are the operation's. */
+void check_cache(const contract *c, const target *t, unsigned kernel, const char *name, diags *errors);
+/* What decode asks besides, of the contract and of its shape beside the instructions found. */
+void check_decode(const contract *c, diags *errors);
+void check_shape(const contract *c, const decode_plan *p, diags *errors);
+void check_dim(const char *field, int channels, int most, diags *errors);
+
+/* Lists, tiles, blocks and slices: the first that fits the registers; false when nothing does. */
+bool plan_registers(const contract *c, decode_plan *p, int queries);
+/* The waves asked for, or the most up to 4 that fit the LDS. False when those asked for do not fit. */
+bool plan_waves(const variant *v, decode_plan *p, diags *errors);
+
+/* Largest power of two that divides n. */
+static inline int power_of_two_in(int64_t n) {
+  return (int)(n & -n);
+}
+static inline int smallest(int a, int b) {
+  return a < b ? a : b;
+}
+static inline int largest(int a, int b) {
+  return a > b ? a : b;
+}
+static inline int round_up(int n, int step) {
+  return (n + step - 1) / step * step;
+}
+
+#endif
