@@ -1,11 +1,11 @@
 #include "bench.h"
-#include "bench_data.h"
-#include "oracle.h"
-#include <inttypes.h>
-#include <math.h>
+#include "bench_rig.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Milliseconds of work until a clock that was idle has come up. */
+static const double warm_up = 20;
 
 double bench_gigabytes_per_second(const bench_result *r) {
   double time = r->decode.statistics.median;
@@ -26,92 +26,18 @@ double bench_ratio(const bench_result *r) {
 typedef struct benchmark {
   session *session;
   const bench_options *options;
+  bench_rig rig;
   session_kernel decode, read;
-  bool has_decode, has_read;
-  bench_data data;
-  bench_pool pool;
-  bench_expected expected;
-  unsigned char *out; /* host memory for the result */
-  float scale;
-  int64_t dims[DIM_COUNT];
+  bool has_rig, has_decode, has_read;
 } benchmark;
-
-static hd_status launch_decode(void *user, device_stream *s, int index, diags *errors) {
-  benchmark *b = user;
-  tensors t = bench_pool_tensors(&b->pool, index);
-  t.present[TENSOR_WORKSPACE] = b->decode.workspace != 0;
-  t.by_name[TENSOR_WORKSPACE].data = b->decode.workspace;
-  return launch_operation(b->session->device, s, b->decode.descriptor, b->decode.functions, &t, b->dims,
-                          b->scale, errors);
-}
-
-static hd_status launch_read(void *user, device_stream *s, int index, diags *errors) {
-  benchmark *b = user;
-  tensors t = bench_pool_tensors(&b->pool, index);
-  return launch_operation(b->session->device, s, b->read.descriptor, b->read.functions, &t, b->dims, b->scale,
-                          errors);
-}
-
-static hd_status time_series(benchmark *b, bench_launch launch, bench_series *out, diags *errors) {
-  out->count = b->options->repeat;
-  hd_status status = bench_time(b->session->device, launch, b, bench_launches(b->pool.copies), out->count,
-                                out->samples, errors);
-  if (status == HD_OK) bench_statistics_of(out->samples, out->count, &out->statistics);
-  return status;
-}
-
-/* The read kernel at several grid sizes; the fastest counts. */
-static hd_status time_read(benchmark *b, bench_series *out, int64_t *out_workgroups, diags *errors) {
-  static const int per_unit[] = {1, 2, 3, 4, 8, 16};
-  int64_t kept = b->dims[DIM_SPLITS];
-  bench_series best = {0};
-  hd_status status = HD_OK;
-  for (size_t i = 0; status == HD_OK && i < sizeof per_unit / sizeof per_unit[0]; i++) {
-    bench_series series;
-    b->dims[DIM_SPLITS] = (int64_t)per_unit[i] * b->session->facts.compute_units;
-    status = time_series(b, launch_read, &series, errors);
-    if (status != HD_OK || (i > 0 && series.statistics.median >= best.statistics.median)) continue;
-    best = series;
-    *out_workgroups = b->dims[DIM_SPLITS];
-  }
-  b->dims[DIM_SPLITS] = kept;
-  *out = best;
-  return status;
-}
-
-/* Once, where nothing is timed: an emulated device tells when it reads what it should not. */
-static hd_status run_read(benchmark *b, diags *errors) {
-  b->dims[DIM_SPLITS] = 2;
-  hd_status status = launch_read(b, NULL, 0, errors);
-  return status == HD_OK ? b->session->device->vtable->synchronize(b->session->device, NULL, errors) : status;
-}
-
-/* The first tensor of the pool's `out`, brought to the host. */
-static hd_status fetch_out(benchmark *b, unsigned char *to, diags *errors) {
-  tensors host = b->data.host;
-  host.by_name[TENSOR_OUT].data = (uint64_t)(uintptr_t)to;
-  return session_download(b->session, &b->pool.fixed, &host, TENSOR_OUT, errors);
-}
-
-/* One launch against the oracle. It also makes room in the workspace. */
-static hd_status check(benchmark *b, bench_result *r, diags *errors) {
-  const tensor *out = &b->pool.fixed.by_name[TENSOR_OUT];
-  const device_vtable *v = b->session->device->vtable;
-  tensors t = bench_pool_tensors(&b->pool, 0);
-  hd_status status = v->fill(b->session->device, NULL, out->data, 0xff, tensor_bytes(out), errors);
-  if (status == HD_OK) status = session_launch(b->session, &b->decode, &t, b->dims, b->scale, errors);
-  if (status == HD_OK) status = fetch_out(b, b->out, errors);
-  if (status == HD_OK) bench_expected_compare(&b->expected, &b->data, b->out, r);
-  return status;
-}
 
 /* All copies hold the same, so the last timed launch has to give what the checked one gave. */
 static hd_status check_again(benchmark *b, bench_result *r, diags *errors) {
-  size_t bytes = tensor_bytes(&b->data.host.by_name[TENSOR_OUT]);
+  size_t bytes = bench_rig_out_bytes(&b->rig);
   unsigned char *again = malloc(bytes + 1);
   if (!again) return HD_OUT_OF_MEMORY;
-  hd_status status = fetch_out(b, again, errors);
-  if (status == HD_OK && memcmp(again, b->out, bytes) != 0) {
+  hd_status status = bench_rig_fetch(&b->rig, again, errors);
+  if (status == HD_OK && memcmp(again, b->rig.out, bytes) != 0) {
     r->good = r->timed = false;
     snprintf(r->problem, sizeof r->problem, "the result after timing is not the one before");
   }
@@ -120,26 +46,25 @@ static hd_status check_again(benchmark *b, bench_result *r, diags *errors) {
 }
 
 static void describe(benchmark *b, const bench_shape *shape, bench_result *r) {
-  *r = (bench_result){.shape = *shape, .page = b->data.contract->kv.page, .ragged = b->options->ragged};
-  r->shape.heads_per_kv = b->data.contract->query.heads_per_kv;
+  const bench_data *data = &b->rig.data;
+  *r = (bench_result){.shape = *shape, .page = data->contract->kv.page, .ragged = b->options->ragged};
+  r->shape.heads_per_kv = data->contract->query.heads_per_kv;
   memcpy(r->contract_key, b->decode.descriptor->contract_key, sizeof r->contract_key);
   memcpy(r->code_key, b->decode.key, sizeof r->code_key);
   memcpy(r->compiler, b->decode.compiler, sizeof r->compiler);
   memcpy(r->variant, b->decode.descriptor->variant, sizeof r->variant);
-  r->tokens = b->data.tokens;
-  r->bytes = b->data.bytes;
-  r->copies = b->pool.copies;
-  r->launches = bench_launches(b->pool.copies);
+  r->tokens = data->tokens;
+  r->bytes = data->bytes;
+  r->copies = b->rig.pool.copies;
+  r->launches = bench_launches(b->rig.pool.copies);
 }
 
 static hd_status run_split(benchmark *b, int64_t asked, bench_result *r, diags *errors) {
-  b->dims[DIM_SPLITS] = session_splits(b->session, &b->decode, b->dims,
-                                       bind_longest(b->data.contract, &b->data.host, b->dims), asked);
-  r->splits = b->dims[DIM_SPLITS];
+  r->splits = session_splits(b->session, &b->decode, b->rig.dims, b->rig.longest, asked);
   r->by_policy = asked == 0;
-  hd_status status = check(b, r, errors);
+  hd_status status = bench_rig_check(&b->rig, &b->decode, r->splits, r, errors);
   if (status != HD_OK || !r->good || b->session->facts.emulated) return status;
-  status = time_series(b, launch_decode, &r->decode, errors);
+  status = bench_rig_time(&b->rig, &b->decode, r->splits, b->options->repeat, warm_up, &r->decode, errors);
   r->timed = status == HD_OK;
   return status == HD_OK ? check_again(b, r, errors) : status;
 }
@@ -147,41 +72,21 @@ static hd_status run_split(benchmark *b, int64_t asked, bench_result *r, diags *
 static hd_status prepare(benchmark *b, const contract *c, const char *name, const variant *v,
                          const bench_shape *shape, diags *errors) {
   const variant plain = {0};
-  double scale = oracle_logits_scale(c, 1.0 / sqrt((double)c->head_dim.qk));
-  b->scale = (float)scale;
-  hd_status status = session_load(b->session, c, name, OPERATION_DECODE, v, &b->decode, errors);
-  b->has_decode = status == HD_OK;
-  if (status == HD_OK) {
-    status = session_load(b->session, c, name, OPERATION_READ, &plain, &b->read, errors);
-    b->has_read = status == HD_OK;
-  }
-  if (status == HD_OK)
-    status = bench_data_init(&b->data, c, shape, b->options->ragged, b->options->seed, errors);
+  hd_status status = bench_rig_serves(c, errors);
   if (status != HD_OK) return status;
-  int copies = b->session->facts.emulated
-                   ? 1
-                   : bench_copies((int64_t)b->data.slab_bytes, b->session->facts.memory_bytes);
-  if (copies < 1) {
-    diags_errorf(errors, "bench.memory", NULL,
-                 "the caches of a shape take %zu bytes, the device has %" PRId64, b->data.slab_bytes,
-                 b->session->facts.memory_bytes);
-    return HD_DECLINED;
-  }
-  memcpy(b->dims, b->data.dims, sizeof b->dims);
-  b->out = malloc(tensor_bytes(&b->data.host.by_name[TENSOR_OUT]) + 1);
-  if (!b->out) return HD_OUT_OF_MEMORY;
-  status = bench_pool_init(&b->pool, b->session, &b->data, copies, errors);
-  /* The oracle gets the scale that the kernel gets, rounded to fp32. */
-  if (status == HD_OK)
-    status = bench_expected_init(&b->expected, &b->data, (double)b->scale, b->options->seed, errors);
+  status = session_load(b->session, c, name, OPERATION_DECODE, v, &b->decode, errors);
+  b->has_decode = status == HD_OK;
+  if (status != HD_OK) return status;
+  status = session_load(b->session, c, name, OPERATION_READ, &plain, &b->read, errors);
+  b->has_read = status == HD_OK;
+  if (status != HD_OK) return status;
+  status = bench_rig_init(&b->rig, b->session, c, shape, b->options->ragged, b->options->seed, 0, errors);
+  b->has_rig = status == HD_OK;
   return status;
 }
 
 static void finish(benchmark *b) {
-  bench_expected_finish(&b->expected);
-  if (b->pool.session) bench_pool_finish(&b->pool);
-  bench_data_finish(&b->data);
-  free(b->out);
+  if (b->has_rig) bench_rig_finish(&b->rig);
   if (b->has_read) session_unload(b->session, &b->read);
   if (b->has_decode) session_unload(b->session, &b->decode);
 }
@@ -201,11 +106,6 @@ hd_status bench_run(session *s, const contract *c, const char *name, const varia
                     diags *errors) {
   contract used;
   benchmark b = {.session = s, .options = options};
-  if (c->select.form != SELECT_TABLE || c->select.per != PER_SEQUENCE || c->query.rows != 1) {
-    diags_errorf(errors, "bench.select", "select",
-                 "bench deals pages to a table of one row a sequence, and times one query row");
-    return HD_DECLINED;
-  }
   hd_status status = bench_contract(c, shape->heads_per_kv, options->page, &used, errors);
   if (status != HD_OK) return status;
   bool changed = used.query.heads_per_kv != c->query.heads_per_kv || used.kv.page != c->kv.page;
@@ -213,7 +113,9 @@ hd_status bench_run(session *s, const contract *c, const char *name, const varia
   int64_t read_workgroups = 0;
   status = prepare(&b, &used, name, v, shape, errors);
   if (status == HD_OK)
-    status = s->facts.emulated ? run_read(&b, errors) : time_read(&b, &read, &read_workgroups, errors);
+    status = s->facts.emulated
+                 ? bench_rig_read_once(&b.rig, &b.read, errors)
+                 : bench_rig_read(&b.rig, &b.read, options->repeat, warm_up, &read, &read_workgroups, errors);
   for (int i = 0; status == HD_OK && i < options->split_count; i++) {
     bench_result *r = &out_results[i];
     describe(&b, shape, r);

@@ -58,10 +58,10 @@ int bench_launches(int copies);
 /* Puts the launch of copy `index % copies` on the stream. */
 typedef hd_status (*bench_launch)(void *user, device_stream *s, int index, diags *errors);
 
-/* Captures `launches` calls of `launch` in one graph, warms up, and replays it `repeat` times:
- * microseconds per launch of each replay. */
+/* Captures `launches` calls of `launch` in one graph, warms up (two replays, and more until they have taken
+ * `warm_milliseconds`), and replays it `repeat` times: microseconds per launch of each replay. */
 hd_status bench_time(device *d, bench_launch launch, void *user, int launches, int repeat,
-                     double *out_microseconds, diags *errors);
+                     double warm_milliseconds, double *out_microseconds, diags *errors);
 
 /* ---- Benchmarks ---- */
 

@@ -7,8 +7,6 @@ enum { LEAST_LAUNCHES = 16, LEAST_COPIES = 2, MOST_COPIES = 256, WARM_UPS = 2, M
 /* Several times the last-level cache of any device, so that nothing a launch reads is left from the one
  * before. */
 static const int64_t rotated_bytes = 450000000;
-/* A clock that was idle needs some milliseconds of work to come up. */
-static const double warm_up_milliseconds = 20;
 
 static int compare_doubles(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -84,12 +82,12 @@ static void finish(timing *t) {
 }
 
 hd_status bench_time(device *d, bench_launch launch, void *user, int launches, int repeat,
-                     double *out_microseconds, diags *errors) {
+                     double warm_milliseconds, double *out_microseconds, diags *errors) {
   timing t = {.device = d};
   double milliseconds = 0, warm = 0;
   hd_status status = prepare(&t, launch, user, launches, errors);
   for (int i = 0; status == HD_OK && i < MOST_WARM_UPS; i++) {
-    if (i >= WARM_UPS && warm >= warm_up_milliseconds) break;
+    if (i >= WARM_UPS && warm >= warm_milliseconds) break;
     status = replay(&t, &milliseconds, errors);
     warm += milliseconds;
   }

@@ -389,7 +389,7 @@ Test(bench, a_graph_is_captured_once_warmed_up_and_replayed) {
   diags errors;
   double samples[9] = {0};
   diags_init(&errors);
-  cr_assert_eq(bench_time(&d.base, count_launch, &d, 16, 9, samples, &errors), HD_OK);
+  cr_assert_eq(bench_time(&d.base, count_launch, &d, 16, 9, 20, samples, &errors), HD_OK);
   cr_expect_eq(d.launch_calls, 16);
   /* 3.2 ms a replay: seven until 20 ms have passed. Each measurement has an untimed replay ahead. */
   cr_expect_eq(d.replays, 2 * (7 + 9));
@@ -406,7 +406,7 @@ Test(bench, a_launch_that_fails_ends_the_capture_and_gives_everything_back) {
   double samples[9];
   diags_init(&errors);
   d.fail_launch = 3;
-  cr_assert_eq(bench_time(&d.base, count_launch, &d, 16, 9, samples, &errors), HD_DEVICE);
+  cr_assert_eq(bench_time(&d.base, count_launch, &d, 16, 9, 20, samples, &errors), HD_DEVICE);
   cr_expect_eq(d.launch_calls, 4);
   cr_expect_eq(d.replays, 0);
   cr_expect(!d.capturing);
