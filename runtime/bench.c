@@ -29,6 +29,8 @@ typedef struct benchmark {
   bench_rig rig;
   session_kernel decode, read;
   bool has_rig, has_decode, has_read;
+  tune_shape shape; /* as a launch would look it up */
+  tune_choice choice;
 } benchmark;
 
 /* All copies hold the same, so the last timed launch has to give what the checked one gave. */
@@ -60,8 +62,11 @@ static void describe(benchmark *b, const bench_shape *shape, bench_result *r) {
 }
 
 static hd_status run_split(benchmark *b, int64_t asked, bench_result *r, diags *errors) {
-  r->splits = session_splits(b->session, &b->decode, b->rig.dims, b->rig.longest, asked);
-  r->by_policy = asked == 0;
+  r->tuned = asked == 0 && b->choice.found;
+  r->by_policy = asked == 0 && !r->tuned;
+  r->splits = r->tuned ? tune_choice_splits(&b->choice, &b->shape, b->decode.descriptor->tile_tokens)
+                       : session_splits(b->session, &b->decode, b->rig.dims, b->rig.longest, asked);
+  if (asked == 0) memcpy(r->choice, b->choice.reason, sizeof r->choice);
   hd_status status = bench_rig_check(&b->rig, &b->decode, r->splits, r, errors);
   if (status != HD_OK || !r->good || b->session->facts.emulated) return status;
   status = bench_rig_time(&b->rig, &b->decode, r->splits, b->options->repeat, warm_up, &r->decode, errors);
@@ -69,12 +74,33 @@ static hd_status run_split(benchmark *b, int64_t asked, bench_result *r, diags *
   return status == HD_OK ? check_again(b, r, errors) : status;
 }
 
+/* What the records say for this shape, unless a variant is asked for. */
+static hd_status choose(benchmark *b, const contract *c, const variant *asked, const bench_shape *shape,
+                        variant *out_variant) {
+  const session *s = b->session;
+  int32_t *lengths = calloc((size_t)shape->seqs, sizeof *lengths);
+  if (!lengths) return HD_OUT_OF_MEMORY;
+  int64_t tokens = bench_lengths(shape, b->options->ragged, lengths);
+  free(lengths);
+  b->shape = (tune_shape){shape->seqs, shape->length, shape->kv_heads, c->query.rows,
+                          tune_is_ragged(shape->seqs, shape->length, tokens)};
+  *out_variant = *asked;
+  bool free_to_choose = !asked->structure && !asked->waves && !asked->stages && !asked->resident;
+  if (!b->options->tuned || !free_to_choose) return HD_OK;
+  tune_files_validate(b->options->tuned, c, s->target, &s->facts);
+  tune_choose(b->options->tuned, &b->shape, s->facts.compute_units, &b->choice);
+  *out_variant = b->choice.variant;
+  return HD_OK;
+}
+
 static hd_status prepare(benchmark *b, const contract *c, const char *name, const variant *v,
                          const bench_shape *shape, diags *errors) {
   const variant plain = {0};
+  variant taken;
   hd_status status = bench_rig_serves(c, errors);
+  if (status == HD_OK) status = choose(b, c, v, shape, &taken);
   if (status != HD_OK) return status;
-  status = session_load(b->session, c, name, OPERATION_DECODE, v, &b->decode, errors);
+  status = session_load(b->session, c, name, OPERATION_DECODE, &taken, &b->decode, errors);
   b->has_decode = status == HD_OK;
   if (status != HD_OK) return status;
   status = session_load(b->session, c, name, OPERATION_READ, &plain, &b->read, errors);

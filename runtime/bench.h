@@ -7,6 +7,7 @@
 #define HEDDLE_BENCH_H
 
 #include "session.h"
+#include "tune.h"
 
 /* ---- Shapes ---- */
 
@@ -72,6 +73,9 @@ typedef struct bench_options {
   int split_count;
   int64_t splits[BENCH_MAX_SPLITS]; /* 0: by policy */
   uint64_t seed;
+  /* Records that give variant and split where neither is asked for; NULL: none. Validated anew for each
+   * shape's contract. */
+  tune_files *tuned;
 } bench_options;
 
 typedef struct bench_series {
@@ -88,7 +92,8 @@ typedef struct bench_result {
   bool changed; /* the contract is not the spec's: another group size or page */
   char contract_key[65], code_key[65], variant[64], compiler[128];
   int64_t splits;
-  bool by_policy;
+  bool by_policy, tuned; /* who chose the split, when it was not asked for */
+  char choice[480];      /* where variant and split are from; "" when both were asked for */
   int64_t tokens, bytes; /* visible tokens of all sequences; K + V + scale bytes that must be read */
   int copies, launches;
   /* Against the oracle, of the sequences that were sampled. */
@@ -109,7 +114,8 @@ double bench_gigabytes_per_second(const bench_result *r);
 double bench_share(const bench_result *r);
 double bench_ratio(const bench_result *r);
 
-/* Runs one shape at each split: options->split_count results. `c` resolved for the session's target. HD_OK
+/* Runs one shape at each split: options->split_count results. `v` all zero: the records' choice, else the
+ * generator's. `c` resolved for the session's target. HD_OK
  * also when a result is wrong; other statuses say that nothing could be run. */
 hd_status bench_run(session *s, const contract *c, const char *name, const variant *v,
                     const bench_shape *shape, const bench_options *options, bench_result *out_results,

@@ -1,5 +1,6 @@
 #include "../bench.h"
 #include "bench_report.h"
+#include "tuned.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@ typedef struct request {
   variant variant;
   compiler_kind compiler;
   bench_options options;
+  tune_files tuned;
   int shape_count;
   bench_shape shapes[MAX_SHAPES];
   report_form form;
@@ -154,6 +156,12 @@ static int run_request(request *r, diags *d) {
   if (status != HD_OK) return cli_fail(r->c, r->file.path, &r->file, d, status);
   contract resolved = contract_resolve(&r->file.spec.contract, s.target->fp8);
   int code = EXIT_FINE;
+  status = cli_tuned_load(r->c, r->file.path, &r->tuned, d);
+  if (status != HD_OK) {
+    session_close(&s);
+    return cli_fail(r->c, r->file.path, &r->file, d, status);
+  }
+  r->options.tuned = &r->tuned;
   if (r->shape_count == 0) code = add_preset(r, s.facts.emulated ? "tiny" : "decode");
   size_t rows = (size_t)r->shape_count * (size_t)r->options.split_count;
   bench_result *results = calloc(rows, sizeof *results);
@@ -161,6 +169,7 @@ static int run_request(request *r, diags *d) {
     code = results ? run_shapes(r, &s, &resolved, results, d)
                    : cli_fail(r->c, r->file.path, &r->file, d, HD_OUT_OF_MEMORY);
   free(results);
+  tune_files_finish(&r->tuned);
   session_close(&s);
   return code;
 }
@@ -206,6 +215,7 @@ static const cli_option bench_options_table[] = {
     {"svg", 0, OPTION_TEXT, "FILE", "also draw the shares of the read kernel's speed", 0, 0},
     {"csv", 0, OPTION_FLAG, NULL, "print the result as CSV", 0, 0},
     OPTION_ROW_VARIANT,
+    OPTION_ROW_TUNED,
     OPTION_ROW_COMPILER,
     OPTION_ROW_JSON,
     OPTION_ROW_END,

@@ -13,7 +13,7 @@ static void print_head(const report *r) {
   printf("%s on %s (%s), heddle %s, %d replays, median\n", r->spec, f->name, r->session->target->name,
          HEDDLE_VERSION, r->options->repeat);
   if (f->emulated) printf("emulated: results are checked, there are no times\n");
-  printf("%-24s %5s %7s  %-10s %9s %7s %8s %9s %7s %6s %9s\n", "shape", "page", "split", "variant", "us",
+  printf("%-24s %5s %9s  %-13s %9s %7s %8s %9s %7s %6s %9s\n", "shape", "page", "split", "variant", "us",
          "spread", "GB/s", "read us", "share", "ratio", "rms");
 }
 
@@ -23,8 +23,12 @@ static void print_row(const bench_result *b) {
   text_init(&split);
   bench_shape_write(&b->shape, &shape);
   if (b->ragged) text_add(&shape, " ragged");
-  text_addf(&split, "%s%" PRId64 "%s", b->by_policy ? "auto:" : "", b->splits, b->best ? "*" : "");
-  printf("%-24s %5d %7s  %-10s ", text_string(&shape), b->page, text_string(&split), b->variant);
+  text_addf(&split, "%s%" PRId64 "%s",
+            b->tuned       ? "tuned:"
+            : b->by_policy ? "auto:"
+                           : "",
+            b->splits, b->best ? "*" : "");
+  printf("%-24s %5d %9s  %-13s ", text_string(&shape), b->page, text_string(&split), b->variant);
   if (b->timed)
     printf("%9.2f %6.1f%% %8.1f %9.2f %6.1f%% %6.3f", b->decode.statistics.median,
            100 * b->decode.statistics.spread, bench_gigabytes_per_second(b), b->read.statistics.median,
@@ -33,6 +37,7 @@ static void print_row(const bench_result *b) {
     printf("%9s %7s %8s %9s %7s %6s", "-", "-", "-", "-", "-", "-");
   printf(" %9.2e%s\n", b->rms, b->good ? "" : "  WRONG");
   if (!b->good) printf("    %s\n", b->problem);
+  if (b->tuned) printf("    %s\n", b->choice);
   if (b->changed && b->good)
     printf("    the spec with heads_per_kv %d, page %d\n", b->shape.heads_per_kv, b->page);
   text_finish(&shape);
@@ -85,6 +90,8 @@ static void json_result(const bench_result *b, text *t) {
   json_text(t, &first, "variant", b->variant);
   json_int(t, &first, "split", b->splits);
   json_bool(t, &first, "by_policy", b->by_policy);
+  json_bool(t, &first, "tuned", b->tuned);
+  json_text(t, &first, "choice", b->choice);
   json_bool(t, &first, "best", b->best);
   json_int(t, &first, "tokens", b->tokens);
   json_int(t, &first, "bytes", b->bytes);

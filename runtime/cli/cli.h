@@ -160,6 +160,10 @@ void json_number(text *t, bool *first, const char *name, double value);
   }
 #define OPTION_ROW_COMPILER                                                                                  \
   { "compiler", 0, OPTION_TEXT, "COMPILER", "hiprtc, llvm, nvrtc or auto (default: auto)", 0, 0 }
+#define OPTION_ROW_TUNED                                                                                     \
+  {                                                                                                          \
+    "tuned", 0, OPTION_TEXT, "PATH|none", "tuned records: a file, a folder or none (docs/tuning.md)", 0, 0   \
+  }
 #define OPTION_ROW_END                                                                                       \
   { NULL, 0, OPTION_FLAG, NULL, NULL, 0, 0 }
 

@@ -3,6 +3,7 @@
 #include "../session.h"
 #include "stats.h"
 #include "tensor_files.h"
+#include "tuned.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <math.h>
@@ -22,6 +23,9 @@ typedef struct call {
   double seconds;
   counts counts; /* with --stats */
   stats_names names;
+  tune_shape shape; /* of a decode on a device */
+  tune_files tuned;
+  tune_choice choice;
 } call;
 
 enum { STATS_TOP = 10 }; /* memory instructions in the table */
@@ -97,6 +101,7 @@ static void call_resolve(call *k, const target *t) {
 
 static void call_finish(call *k) {
   counts_finish(&k->counts);
+  tune_files_finish(&k->tuned);
   tensor_set_finish(&k->set);
   spec_file_finish(&k->file);
 }
@@ -155,6 +160,7 @@ static int report_run(const cli *c, const call *k, const session *s, const sessi
     json_text(&out, &first, "device", s->facts.name);
     json_text(&out, &first, "target", s->target->name);
     json_text(&out, &first, "variant", kernel->descriptor->variant);
+    if (k->operation == OPERATION_DECODE) json_text(&out, &first, "choice", k->choice.reason);
     json_text(&out, &first, "key", kernel->key);
     json_text(&out, &first, "compiler", kernel->compiler);
     json_bool(&out, &first, "hit", kernel->hit);
@@ -195,8 +201,10 @@ static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel
   const char *name = operation_name(k->operation);
   tensors on_device;
   if (k->operation == OPERATION_DECODE) {
-    int64_t longest = bind_longest(&k->contract, &k->set.host, k->dims);
-    k->dims[DIM_SPLITS] = session_splits(s, kernel, k->dims, longest, cli_int(c, "split", 0));
+    int64_t asked = cli_int(c, "split", 0);
+    if (asked == 0 && k->choice.found)
+      asked = tune_choice_splits(&k->choice, &k->shape, kernel->descriptor->tile_tokens);
+    k->dims[DIM_SPLITS] = session_splits(s, kernel, k->dims, k->shape.length, asked);
   }
   hd_status status = session_upload(s, &k->contract, name, &k->set.host, &on_device, d);
   if (status != HD_OK) return status;
@@ -210,8 +218,28 @@ static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel
   return status;
 }
 
+/* What the tuned records say for these tensors, unless a variant is asked for. */
+static hd_status choose(const cli *c, call *k, const session *s, variant *v, diags *d) {
+  int64_t tokens = 0;
+  const tensor *lengths = &k->set.host.by_name[TENSOR_LENGTHS];
+  if (k->operation != OPERATION_DECODE) return HD_OK;
+  if (k->set.host.present[TENSOR_LENGTHS])
+    for (int64_t i = 0; i < tensor_elements(lengths); i++)
+      tokens += ((const int32_t *)(uintptr_t)lengths->data)[i];
+  int64_t longest = bind_longest(&k->contract, &k->set.host, k->dims);
+  k->shape = (tune_shape){k->dims[DIM_SEQS], longest, k->dims[DIM_KV_HEADS], (int)k->dims[DIM_ROWS],
+                          tune_is_ragged(k->dims[DIM_SEQS], longest, tokens)};
+  if (cli_text(c, "variant")) return HD_OK;
+  hd_status status = cli_tuned_load(c, k->file.path, &k->tuned, d);
+  if (status != HD_OK) return status;
+  tune_files_validate(&k->tuned, &k->contract, s->target, &s->facts);
+  tune_choose(&k->tuned, &k->shape, s->facts.compute_units, &k->choice);
+  *v = k->choice.variant;
+  return HD_OK;
+}
+
 /* Device, kernel, launch, results; complains by itself. */
-static int run_call(const cli *c, call *k, const variant *v, compiler_kind compiler_asked, diags *d) {
+static int run_call(const cli *c, call *k, variant *v, compiler_kind compiler_asked, diags *d) {
   session s;
   session_kernel kernel;
   hd_status status = session_open(cli_text(c, "device"), compiler_asked, NULL, &s, d);
@@ -223,7 +251,9 @@ static int run_call(const cli *c, call *k, const variant *v, compiler_kind compi
     return code;
   }
   call_resolve(k, s.target);
-  status = session_load(&s, &k->contract, k->file.spec.name, k->operation, v, &kernel, d);
+  status = choose(c, k, &s, v, d);
+  if (status == HD_OK)
+    status = session_load(&s, &k->contract, k->file.spec.name, k->operation, v, &kernel, d);
   if (status == HD_OK) {
     status = run_on_device(c, k, &s, &kernel, d);
     if (status == HD_OK) status = tensor_set_write(c, &k->set, d);
@@ -329,6 +359,7 @@ static const cli_option run_options[] = {
     {"stats", 0, OPTION_FLAG, NULL, "also count what was executed (emulated devices; docs/emulator.md)", 0,
      0},
     OPTION_ROW_VARIANT,
+    OPTION_ROW_TUNED,
     OPTION_ROW_COMPILER,
     OPTION_ROW_JSON,
     OPTION_ROW_END,

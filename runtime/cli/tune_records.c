@@ -1,0 +1,352 @@
+/* tune show, merge, import and explain: what is done with records that are there. */
+#include "../bench.h"
+#include "../file.h"
+#include "tuned.h"
+#include "verbs.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int usage(cli *c, const char *action, const char *arguments) {
+  return cli_usage(c, "heddle tune %s %s", action, arguments);
+}
+
+/* All files or none. */
+static hd_status load_arguments(const cli *c, tune_files *out, diags *d) {
+  tune_files all = {0};
+  hd_status status = HD_OK;
+  for (int i = 1; status == HD_OK && i < c->argument_count; i++) {
+    tune_files one;
+    status = tune_files_load(c->arguments[i], &one, d);
+    if (status != HD_OK) break;
+    if (one.count == 0) {
+      diags_errorf(d, "tune.file", NULL, "%s has no records", c->arguments[i]);
+      status = HD_IO;
+      break;
+    }
+    tune_file *grown = realloc(all.items, (size_t)(all.count + one.count) * sizeof *grown);
+    if (!grown) {
+      tune_files_finish(&one);
+      status = HD_OUT_OF_MEMORY;
+      break;
+    }
+    all.items = grown;
+    memcpy(all.items + all.count, one.items, (size_t)one.count * sizeof *grown);
+    all.count += one.count;
+    free(one.items);
+  }
+  if (status == HD_OK)
+    *out = all;
+  else
+    tune_files_finish(&all);
+  return status;
+}
+
+/* ---- show ---- */
+
+static void show_entry(const tune_entry *e, text *out) {
+  text shape;
+  text_init(&shape);
+  tune_shape_write(&e->shape, &shape);
+  text_addf(out, "  %-24s %-14s %5" PRId64 " %10.2f", text_string(&shape), e->variant, e->splits, e->us);
+  if (e->policy_us > 0)
+    text_addf(out, " %10.2f %7.1f%%", e->policy_us, 100 * (e->policy_us / e->us - 1));
+  else
+    text_addf(out, " %10s %8s", "-", "-");
+  if (e->read_us > 0)
+    text_addf(out, " %9.2f %7.3f\n", e->read_us, e->us / (1.02 * e->read_us + 2));
+  else
+    text_addf(out, " %9s %7s\n", "-", "-");
+  text_finish(&shape);
+}
+
+static void show_record(const tune_file *f, text *out) {
+  const tune_record *r = f->record;
+  text_addf(out, "%s: %s, contract %.12s (%d heads a kv head, page %d)\n", f->path, r->name, r->contract,
+            r->heads_per_kv, r->page);
+  text_addf(out, "  %s on %s (%s, %d compute units), %s, margin %.1f %%\n", tune_evidence_name(r->evidence),
+            r->device, r->target, r->compute_units, r->compiler, 100 * r->margin);
+  text_addf(out, "  %-24s %-14s %5s %10s %10s %8s %9s %7s\n", "shape", "variant", "split", "us", "policy us",
+            "gained", "read us", "ratio");
+  for (int i = 0; i < r->entry_count; i++)
+    show_entry(&r->entries[i], out);
+}
+
+static void show_json(const tune_file *f, text *out) {
+  const tune_record *r = f->record;
+  bool first = true;
+  text_add(out, "{");
+  json_text(out, &first, "file", f->path);
+  json_text(out, &first, "name", r->name);
+  json_text(out, &first, "contract", r->contract);
+  json_int(out, &first, "heads_per_kv", r->heads_per_kv);
+  json_int(out, &first, "page", r->page);
+  json_text(out, &first, "target", r->target);
+  json_text(out, &first, "evidence", tune_evidence_name(r->evidence));
+  json_text(out, &first, "device", r->device);
+  json_int(out, &first, "compute_units", r->compute_units);
+  json_text(out, &first, "compiler", r->compiler);
+  json_number(out, &first, "margin", r->margin);
+  json_key(out, &first, "entries");
+  text_add(out, "[");
+  for (int i = 0; i < r->entry_count; i++) {
+    const tune_entry *e = &r->entries[i];
+    bool inner = true;
+    text_add(out, i ? ",\n  {" : "\n  {");
+    json_int(out, &inner, "seqs", e->shape.seqs);
+    json_int(out, &inner, "length", e->shape.length);
+    json_int(out, &inner, "kv_heads", e->shape.kv_heads);
+    json_int(out, &inner, "rows", e->shape.rows);
+    json_bool(out, &inner, "ragged", e->shape.ragged);
+    json_text(out, &inner, "variant", e->variant);
+    json_int(out, &inner, "split", e->splits);
+    json_number(out, &inner, "us", e->us);
+    json_number(out, &inner, "policy_us", e->policy_us);
+    json_number(out, &inner, "read_us", e->read_us);
+    json_int(out, &inner, "candidates", e->candidates);
+    text_add(out, "}");
+  }
+  text_add(out, "]}");
+}
+
+int tune_show(cli *c) {
+  tune_files files;
+  diags d;
+  text out;
+  if (c->argument_count < 2) return usage(c, "show", "RECORD...");
+  diags_init(&d);
+  hd_status status = load_arguments(c, &files, &d);
+  if (status != HD_OK) return cli_fail(c, "tune show", NULL, &d, status);
+  text_init(&out);
+  if (c->json) text_add(&out, "[");
+  for (int i = 0; i < files.count; i++) {
+    if (c->json && i) text_add(&out, ",\n ");
+    (c->json ? show_json : show_record)(&files.items[i], &out);
+  }
+  if (c->json) text_add(&out, "]\n");
+  tune_files_finish(&files);
+  diags_finish(&d);
+  return cli_output(&out, EXIT_FINE);
+}
+
+/* ---- merge and import ---- */
+
+static hd_status write_record(const tune_record *r, const char *path, diags *d) {
+  text yaml;
+  text_init(&yaml);
+  tune_record_write(r, &yaml);
+  hd_status status =
+      yaml.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&yaml), yaml.length, d);
+  text_finish(&yaml);
+  return status;
+}
+
+int tune_merge(cli *c) {
+  tune_files files;
+  diags d;
+  if (c->argument_count < 3) return usage(c, "merge", "A B... [--out FILE]");
+  diags_init(&d);
+  hd_status status = load_arguments(c, &files, &d);
+  if (status != HD_OK) return cli_fail(c, "tune merge", NULL, &d, status);
+  tune_record *merged = files.items[0].record;
+  for (int i = 1; status == HD_OK && i < files.count; i++)
+    status = tune_record_merge(merged, files.items[i].record, merged, &d);
+  const char *path = cli_text(c, "out");
+  int code = EXIT_FINE;
+  if (status == HD_OK && path) status = write_record(merged, path, &d);
+  if (status != HD_OK) {
+    code = cli_fail(c, "tune merge", NULL, &d, status);
+  } else if (!path) {
+    text out;
+    text_init(&out);
+    tune_record_write(merged, &out);
+    code = cli_output(&out, EXIT_FINE);
+  }
+  tune_files_finish(&files);
+  diags_finish(&d);
+  return code;
+}
+
+/* Merges each record into the file of its name in the folder. Nothing is written before all of them fit. */
+static hd_status import_all(const cli *c, const char *folder, tune_files *files, diags *d) {
+  text *paths = calloc((size_t)files->count + 1, sizeof *paths);
+  hd_status status = paths ? HD_OK : HD_OUT_OF_MEMORY;
+  (void)c;
+  for (int i = 0; status == HD_OK && i < files->count; i++) {
+    tune_files there;
+    text_init(&paths[i]);
+    cli_tuned_name(folder, files->items[i].record, NULL, &paths[i]);
+    /* A name can stand for several groups and pages: the key decides. */
+    paths[i].length -= strlen(".yaml");
+    text_addf(&paths[i], ".%.8s.yaml", files->items[i].record->contract);
+    for (int n = 0; status == HD_OK && n < i; n++)
+      if (strcmp(text_string(&paths[n]), text_string(&paths[i])) == 0) {
+        status = tune_record_merge(files->items[n].record, files->items[i].record, files->items[i].record, d);
+        text_clear(&paths[n]);
+      }
+    FILE *known = status == HD_OK ? fopen(text_string(&paths[i]), "rb") : NULL;
+    if (!known) continue;
+    fclose(known);
+    status = tune_files_load(text_string(&paths[i]), &there, d);
+    if (status != HD_OK) continue;
+    status = tune_record_merge(there.items[0].record, files->items[i].record, files->items[i].record, d);
+    tune_files_finish(&there);
+  }
+  for (int i = 0; status == HD_OK && i < files->count; i++)
+    if (paths[i].length > 0) status = write_record(files->items[i].record, text_string(&paths[i]), d);
+  for (int i = 0; paths && i < files->count; i++)
+    text_finish(&paths[i]);
+  free(paths);
+  return status;
+}
+
+int tune_import(cli *c) {
+  tune_files files;
+  diags d;
+  const char *folder = cli_text(c, "out");
+  if (c->argument_count < 2 || !folder) return usage(c, "import", "RECORD... --out FOLDER");
+  diags_init(&d);
+  hd_status status = load_arguments(c, &files, &d);
+  if (status == HD_OK) {
+    if (file_make_folders(folder, 0777) != HD_OK) {
+      diags_errorf(&d, "file.write", NULL, "can't make the folder %s", folder);
+      status = HD_IO;
+    }
+    if (status == HD_OK) status = import_all(c, folder, &files, &d);
+    tune_files_finish(&files);
+  }
+  if (status != HD_OK) return cli_fail(c, "tune import", NULL, &d, status);
+  diags_finish(&d);
+  return EXIT_FINE;
+}
+
+/* ---- explain ---- */
+
+typedef struct explained {
+  tune_shape shape;
+  tune_choice choice;
+  int64_t splits, policy;
+  int tile_tokens;
+} explained;
+
+static void explain_text(const explained *e, const tune_files *files, text *out) {
+  text shape, name;
+  text_init(&shape);
+  text_init(&name);
+  tune_shape_write(&e->shape, &shape);
+  variant_write(&e->choice.variant, &name);
+  text_addf(out, "%s: %s, split %" PRId64 "\n  %s\n", text_string(&shape), text_string(&name), e->splits,
+            e->choice.reason);
+  if (e->choice.found) {
+    const tune_entry *b = e->choice.entry;
+    text_addf(out, "  there %.2f us, the fastest by name of %d candidates within %.1f %%", b->us,
+              b->candidates, 100 * e->choice.file->record->margin);
+    if (b->policy_us > 0) text_addf(out, "; the policy's choice %.2f us", b->policy_us);
+    text_add(out, "\n");
+  }
+  text_addf(out, "  the policy would split by %" PRId64 "\n", e->policy);
+  for (int i = 0; i < files->count; i++)
+    if (!files->items[i].valid)
+      text_addf(out, "  ignored: %s: %s\n", files->items[i].path, files->items[i].why);
+  text_finish(&name);
+  text_finish(&shape);
+}
+
+static void explain_json(const explained *e, const tune_files *files, text *out) {
+  bool first = true;
+  text shape, name;
+  text_init(&shape);
+  text_init(&name);
+  tune_shape_write(&e->shape, &shape);
+  variant_write(&e->choice.variant, &name);
+  text_add(out, "{");
+  json_bool(out, &first, "ok", true);
+  json_text(out, &first, "shape", text_string(&shape));
+  json_text(out, &first, "variant", text_string(&name));
+  json_int(out, &first, "split", e->splits);
+  json_bool(out, &first, "tuned", e->choice.found);
+  json_text(out, &first, "reason", e->choice.reason);
+  json_int(out, &first, "policy_split", e->policy);
+  if (e->choice.found) {
+    text_clear(&shape);
+    tune_shape_write(&e->choice.entry->shape, &shape);
+    json_text(out, &first, "file", e->choice.file->path);
+    json_text(out, &first, "evidence", tune_evidence_name(e->choice.file->record->evidence));
+    json_text(out, &first, "bucket", text_string(&shape));
+    json_number(out, &first, "distance", e->choice.distance);
+    json_number(out, &first, "bucket_us", e->choice.entry->us);
+    json_number(out, &first, "bucket_policy_us", e->choice.entry->policy_us);
+  }
+  json_key(out, &first, "ignored");
+  text_add(out, "[");
+  bool some = false;
+  for (int i = 0; i < files->count; i++) {
+    if (files->items[i].valid) continue;
+    bool inner = true;
+    text_add(out, some ? ", {" : "{");
+    json_text(out, &inner, "file", files->items[i].path);
+    json_text(out, &inner, "why", files->items[i].why);
+    text_add(out, "}");
+    some = true;
+  }
+  text_add(out, "]}\n");
+  text_finish(&name);
+  text_finish(&shape);
+}
+
+/* Which variant and split a launch takes, without a device: --target stands for any device of it. */
+static hd_status explain(cli *c, const spec_file *file, const target *t, explained *e, tune_files *files,
+                         diags *d) {
+  contract resolved = contract_resolve(&file->spec.contract, t->fp8), used;
+  hd_status status =
+      bench_contract(&resolved, (int)cli_int(c, "heads-per-kv", 0), (int)cli_int(c, "page", 0), &used, d);
+  if (status != HD_OK) return status;
+  e->shape.rows = used.query.rows;
+  tune_files_validate(files, &used, t, NULL);
+  tune_choose(files, &e->shape, t->compute_units, &e->choice);
+  emission made;
+  status = emit_operation(&used, OPERATION_DECODE, &e->choice.variant, t, templates_embedded(), &made, d);
+  if (status != HD_OK) return status;
+  e->tile_tokens = made.descriptor.tile_tokens;
+  emission_finish(&made);
+  e->policy =
+      split_policy(e->shape.seqs, e->shape.kv_heads, e->shape.length, e->tile_tokens, t->compute_units);
+  e->splits = e->choice.found ? tune_choice_splits(&e->choice, &e->shape, e->tile_tokens) : e->policy;
+  return HD_OK;
+}
+
+int tune_explain(cli *c) {
+  explained e = {0};
+  spec_file file;
+  target_list targets;
+  tune_files files = {0};
+  diags d;
+  const char *word = cli_list(c, "shape", 0);
+  if (c->argument_count != 2 || !word || !cli_text(c, "target"))
+    return usage(c, "explain", "SPEC --target TARGET --shape SHAPE");
+  if (!tune_shape_parse(word, &e.shape))
+    return cli_usage(c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADS, such as 64x8192x4 or 64x8192x4-ragged",
+                     word);
+  diags_init(&d);
+  hd_status status = spec_file_read(c->arguments[1], &file, &d);
+  int code = EXIT_FINE;
+  if (status == HD_OK) code = cli_targets(c, &file.spec, &targets);
+  if (status == HD_OK && code == EXIT_FINE) {
+    status = cli_tuned_load(c, c->arguments[1], &files, &d);
+    if (status == HD_OK) status = explain(c, &file, targets.items[0], &e, &files, &d);
+  }
+  if (status != HD_OK) {
+    code = cli_fail(c, c->arguments[1], &file, &d, status);
+  } else if (code == EXIT_FINE) {
+    text out;
+    text_init(&out);
+    cli_complain(c->arguments[1], &file, &d);
+    (c->json ? explain_json : explain_text)(&e, &files, &out);
+    code = cli_output(&out, EXIT_FINE);
+  }
+  tune_files_finish(&files);
+  spec_file_finish(&file);
+  diags_finish(&d);
+  return code;
+}
