@@ -42,7 +42,9 @@ enum { BENCH_MAX_CHECKED = 16 };
 typedef struct bench_expected {
   int count;
   int64_t seqs[BENCH_MAX_CHECKED];
-  double *rows; /* [count, rows, q_heads, head_dim.v] */
+  int heads;    /* query heads of each kv head that are checked: all, or of very long sequences one */
+  int head;     /* which, where it is one */
+  double *rows; /* [count, rows, kv_heads * heads, head_dim.v] */
 } bench_expected;
 
 hd_status bench_expected_init(bench_expected *e, const bench_data *d, double scale, uint64_t seed,

@@ -524,6 +524,34 @@ Test(bench, the_longest_sequence_is_always_checked) {
   check_finish(&c);
 }
 
+/* 70,000 tokens and 64 heads: more than the oracle has time for, so one head stands for them. */
+Test(bench, a_very_long_sequence_is_checked_in_one_head_of_each_kv_head) {
+  contract c = fp8_contract(16, 16);
+  const bench_shape shape = {1, 70000, 2, 64};
+  bench_data d;
+  bench_expected e;
+  diags errors;
+  diags_init(&errors);
+  c.query.heads_per_kv = 32;
+  cr_assert_eq(bench_data_init(&d, &c, &shape, false, 1, &errors), HD_OK);
+  cr_assert_eq(bench_expected_init(&e, &d, 0.25, 1, &errors), HD_OK);
+  cr_assert_eq(e.heads, 1);
+  cr_assert_eq(oracle_decode_rounded(&c, &d.host, d.dims, 0.25, &errors), HD_OK);
+  unsigned char *out = d.memory[TENSOR_OUT];
+  for (int head = 0; head < 64; head++) {
+    bench_result r = {0};
+    int64_t at = head * 16 + 3;
+    double kept = get(DTYPE_BF16, out, at);
+    put(DTYPE_BF16, out, at, kept + 1.0);
+    bench_expected_compare(&e, &d, out, &r);
+    cr_expect_eq(r.good, head % 32 != e.head, "head %d, checked is %d: %s", head, e.head, r.problem);
+    put(DTYPE_BF16, out, at, kept);
+  }
+  bench_expected_finish(&e);
+  bench_data_finish(&d);
+  diags_finish(&errors);
+}
+
 /* ---- Whole runs, on an emulated device ---- */
 
 #ifdef HEDDLE_WITH_EMU
