@@ -1,9 +1,13 @@
 """Claims about tune on the emulated device: records, resuming, replaying, dispatch by records."""
+import pathlib
 import tempfile
 import unittest
 from support import Case, SPECS
 
-SPEC = SPECS / 'nhd-fp16.yaml'
+# A shipped contract with less to try.
+FOLDER = tempfile.TemporaryDirectory()
+SPEC = pathlib.Path(FOLDER.name) / 'spec.yaml'
+SPEC.write_text((SPECS / 'nhd-fp16.yaml').read_text() + 'tune: {waves: [1, 2]}\n')
 SHAPES = ('--shape', '1x256x1', '--shape', '8x256x1-ragged')
 TUNE = ('tune', SPEC, '--device', 'emu:gfx950', '--compiler', 'llvm')
 
@@ -70,7 +74,6 @@ class Tune(Case):
         # Another contract, and a generator that emits other source: the policy, and why.
         result = self.json(*bench[:-1], '1x300x1x2', '--tuned', record)['results'][0]
         self.assertIn('it is for contract', result['choice'])
-        stale = self.file('stale.yaml', record.read_text().replace('direct-w2: ', 'direct-w2: 0000').replace('0000', '', 0))
         text = record.read_text().splitlines(True)
         stale = self.file('stale.yaml', ''.join('  direct-w2: ' + '0' * 64 + '\n' if line.startswith('  direct-w2: ') else line for line in text))
         result = self.json(*bench, '--tuned', stale)['results'][0]
@@ -111,7 +114,6 @@ class Tune(Case):
     def test_a_record_of_something_else_is_not_written_over(self):
         path = self.folder / 'r.yaml'
         self.tune(*SHAPES[:2])
-        text = path.read_text().replace('contract: "', 'contract: "0').replace('"\nheads', '"\nheads')
         lines = [line if not line.startswith('contract: ') else 'contract: "%s"\n' % ('0' * 64) for line in path.read_text().splitlines(True)]
         path.write_text(''.join(lines))
         _, errors = self.heddle(*TUNE, '--out', path, *SHAPES[:2], code=1)
