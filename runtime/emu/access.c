@@ -588,6 +588,7 @@ static void load_to_lds(emu_wave *w, const emu_instruction *i) {
     bool negative = bytes < 4 && i->access->sign_extend && from[bytes - 1] >> 7;
     if (bytes < 4) memset(to, negative ? 0xff : 0, 4);
     memcpy(to, from, bytes);
+    if (w->state->watch && !p.dropped && p.space == EMU_GLOBAL) emu_watch_copied(w, p.address, offset, bytes);
     lands(w, EMU_COUNTER_LOAD, offset, slot);
   }
 }
@@ -599,10 +600,12 @@ static void async_copy(emu_wave *w, const emu_instruction *i) {
   for (uint64_t left = emu_exec(w); left; left &= left - 1) {
     int lane = __builtin_ctzll(left);
     uint32_t offset = vector32(w, o.data, lane) + (uint32_t)i->offset;
-    uint8_t *memory = resolve(w, i, place_of(w, i, &o, lane), lane, bytes, !to_lds);
+    place p = place_of(w, i, &o, lane);
+    uint8_t *memory = resolve(w, i, p, lane, bytes, !to_lds);
     uint8_t *lds = memory ? resolve(w, i, (place){EMU_LDS, offset, false, 0}, lane, bytes, to_lds) : NULL;
     if (!lds) return;
     memcpy(to_lds ? lds : memory, to_lds ? memory : lds, bytes);
+    if (to_lds && w->state->watch && p.space == EMU_GLOBAL) emu_watch_copied(w, p.address, offset, bytes);
     if (to_lds) lands(w, EMU_COUNTER_ASYNC, offset, bytes);
   }
 }

@@ -29,11 +29,8 @@ typedef struct emu_range {
   uint64_t start, size; /* bytes; the host address is the device address */
   emu_range_kind kind;
   uint64_t serial;                /* n-th allocation of the device */
-  atomic_uint_least64_t *written; /* [EMU_BLOCK_BYTES of the range], a bit per word: something was written to
-                                     it; NULL but for allocations */
+  atomic_uint_least64_t *written; /* a bit per byte: something was written to it; NULL but for allocations */
 } emu_range;
-
-enum { EMU_BLOCK_BYTES = 256, EMU_WORD_BYTES = 4 };
 
 typedef struct emu_memory {
   emu_range *ranges;
@@ -53,6 +50,8 @@ bool emu_memory_remove(emu_memory *memory, uint64_t start);
 const emu_range *emu_memory_find(const emu_memory *memory, uint64_t address);
 /* Bytes of an allocation were written; the range holds them. */
 void emu_range_wrote(const emu_range *range, uint64_t address, uint64_t bytes);
+/* Which of up to 64 bytes of an allocation nothing wrote: bit n is byte n. */
+uint64_t emu_range_unwritten(const emu_range *range, uint64_t address, uint32_t bytes);
 /* "offset 16 past the end of allocation 3 (4096 bytes)": the nearest allocation, for diagnostics. */
 void emu_memory_describe(const emu_memory *memory, uint64_t address, char *out, size_t out_size);
 

@@ -10,9 +10,9 @@ bool emu_memory_init(emu_memory *memory) {
   return pthread_rwlock_init(&memory->lock, NULL) == 0;
 }
 
-/* What was written: zeros that take room only where they are set. */
+/* What was written, a bit a byte: zeros that take room only where they are set. */
 static size_t written_bytes(uint64_t size) {
-  return (size_t)(size / EMU_BLOCK_BYTES + 1) * sizeof(uint64_t);
+  return (size_t)(size / 64 + 1) * sizeof(uint64_t);
 }
 
 static atomic_uint_least64_t *written_create(uint64_t size) {
@@ -25,18 +25,32 @@ static void written_destroy(const emu_range *r) {
   if (r->written) munmap(r->written, written_bytes(r->size));
 }
 
+/* `count` bits from `first` on. */
+static uint64_t bits_from(uint64_t first, uint64_t count) {
+  return (count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1) << first;
+}
+
 void emu_range_wrote(const emu_range *range, uint64_t address, uint64_t bytes) {
-  if (!range->written || bytes == 0) return;
-  uint64_t word = (address - range->start) / EMU_WORD_BYTES;
-  uint64_t last = (address - range->start + bytes - 1) / EMU_WORD_BYTES;
-  while (word <= last) {
-    uint64_t in_block = word % 64, count = last - word + 1 < 64 - in_block ? last - word + 1 : 64 - in_block;
-    uint64_t mask = (count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1) << in_block;
-    atomic_uint_least64_t *block = &range->written[word / 64];
-    if ((atomic_load_explicit(block, memory_order_relaxed) & mask) != mask)
-      atomic_fetch_or_explicit(block, mask, memory_order_relaxed);
-    word += count;
+  if (!range->written) return;
+  for (uint64_t at = address - range->start, end = at + bytes; at < end;) {
+    uint64_t in_word = at % 64, count = end - at < 64 - in_word ? end - at : 64 - in_word;
+    uint64_t mask = bits_from(in_word, count);
+    atomic_uint_least64_t *word = &range->written[at / 64];
+    if (mask == UINT64_MAX) {
+      atomic_store_explicit(word, mask, memory_order_relaxed);
+    } else if ((atomic_load_explicit(word, memory_order_relaxed) & mask) != mask) {
+      atomic_fetch_or_explicit(word, mask, memory_order_relaxed);
+    }
+    at += count;
   }
+}
+
+uint64_t emu_range_unwritten(const emu_range *range, uint64_t address, uint32_t bytes) {
+  uint64_t at = address - range->start, in_word = at % 64;
+  uint64_t written = atomic_load_explicit(&range->written[at / 64], memory_order_relaxed) >> in_word;
+  if (in_word + bytes > 64)
+    written |= atomic_load_explicit(&range->written[at / 64 + 1], memory_order_relaxed) << (64 - in_word);
+  return ~written & bits_from(0, bytes);
 }
 
 void emu_memory_finish(emu_memory *memory) {

@@ -2,6 +2,7 @@
 #include "access.h"
 #include "execute.h"
 #include <inttypes.h>
+#include <stdio.h>
 
 void emu_watch_start(emu_watch *watch, uint32_t vector_rows) {
   emu_pending *vector = watch->vector;
@@ -273,37 +274,61 @@ bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t off
 
 /* ---- Global memory ---- */
 
-/* Vector loads take neighbours along that are masked later: wide loads, tiles whose end is not visible. They
- * are held to the block of EMU_BLOCK_BYTES: something must have been written to it. Scalar loads and atomics
- * use what they read, and are held to every word. */
-static bool reads_words(const emu_instruction *i, bool write) {
-  if (!i->access) return i->row->flags & EMU_SCALAR_LOAD;
-  return write && i->access->kind == EMU_ATOMIC && i->access->atomic != EMU_SWAP;
+typedef enum reading {
+  READS_NOTHING, /* or hands it on: what a copy to LDS takes along is held to account when LDS is read */
+  READS_BYTES,
+  READS_WORDS /* compilers widen scalar loads of bytes to the word around them */
+} reading;
+
+static reading reading_of(const emu_instruction *i, uint32_t bytes, bool write) {
+  if (!i->access)
+    return !(i->row->flags & EMU_SCALAR_LOAD) ? READS_NOTHING : bytes < 4 ? READS_BYTES : READS_WORDS;
+  switch (i->access->kind) {
+  case EMU_LOAD:
+    return i->lds ? READS_NOTHING : READS_BYTES;
+  case EMU_LOAD_TRANSPOSED:
+    return READS_BYTES;
+  case EMU_ATOMIC:
+    return write && i->access->atomic != EMU_SWAP ? READS_BYTES : READS_NOTHING;
+  default:
+    return READS_NOTHING;
+  }
+}
+
+/* Of `unwritten`, the bytes of words that hold no written byte at all. */
+static uint64_t whole_words(uint64_t unwritten, uint64_t address) {
+  uint64_t whole = 0;
+  for (unsigned at = 0; at < 64; at += 4 - (unsigned)((address + at) % 4)) {
+    unsigned count = 4 - (unsigned)((address + at) % 4);
+    uint64_t word = (at + count > 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1) << at;
+    if ((unwritten & word) == word) whole |= word;
+  }
+  return whole;
 }
 
 bool emu_watch_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes,
                       bool write) {
   const emu_range *r = &w->state->last;
-  bool words = reads_words(i, write);
-  if (!r->written || (write && !words)) return true;
-  uint64_t offset = address - r->start, end = offset + bytes, bad = UINT64_MAX;
-  if (words) {
-    for (uint64_t at = offset; at < end && bad == UINT64_MAX;
-         at = (at / EMU_WORD_BYTES + 1) * EMU_WORD_BYTES) {
-      uint64_t block = atomic_load_explicit(&r->written[at / EMU_BLOCK_BYTES], memory_order_relaxed);
-      if (!(block >> at % EMU_BLOCK_BYTES / EMU_WORD_BYTES & 1)) bad = at;
-    }
-  } else {
-    uint64_t first = atomic_load_explicit(&r->written[offset / EMU_BLOCK_BYTES], memory_order_relaxed);
-    uint64_t last = atomic_load_explicit(&r->written[(end - 1) / EMU_BLOCK_BYTES], memory_order_relaxed);
-    if (!first && !last) bad = offset;
-  }
-  if (bad == UINT64_MAX) return true;
-  char where[256];
-  emu_memory_describe(w->group->launch->memory, r->start + bad, where, sizeof where);
-  emu_fault(w, i, lane, "%u bytes at 0x%" PRIx64 " are read, and nothing wrote them: %s%s", bytes, address,
-            where, words ? "" : ", and no byte of the 256 around");
+  reading kind = r->written ? reading_of(i, bytes, write) : READS_NOTHING;
+  if (kind == READS_NOTHING) return true;
+  uint64_t unwritten = emu_range_unwritten(r, address, bytes);
+  if (kind == READS_WORDS && unwritten) unwritten = whole_words(unwritten, address);
+  if (!unwritten) return true;
+  char where[256], some[32] = "them";
+  uint32_t bad = (uint32_t)__builtin_popcountll(unwritten);
+  if (bad < bytes) snprintf(some, sizeof some, "%u of them", bad);
+  emu_memory_describe(w->group->launch->memory, address + (uint64_t)__builtin_ctzll(unwritten), where,
+                      sizeof where);
+  emu_fault(w, i, lane, "%u bytes at 0x%" PRIx64 " are read, and nothing wrote %s: %s", bytes, address, some,
+            where);
   return false;
+}
+
+void emu_watch_copied(emu_wave *w, uint64_t address, uint32_t offset, uint32_t bytes) {
+  const emu_range *r = &w->state->last;
+  if (!w->group->shadow || !r->written) return;
+  for (uint64_t left = emu_range_unwritten(r, address, bytes); left; left &= left - 1)
+    w->group->shadow[offset + (uint32_t)__builtin_ctzll(left)].written = 0;
 }
 
 /* ---- Barriers ---- */

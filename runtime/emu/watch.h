@@ -66,5 +66,8 @@ bool emu_watch_end(emu_wave *w, const emu_instruction *i);
 /* A lane (-1: the wave) touches the global memory that the wave's state->last holds. False after a fault. */
 bool emu_watch_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes,
                       bool write);
+/* Bytes of the memory that state->last holds were copied to LDS: what nothing wrote there, nothing wrote
+ * here. */
+void emu_watch_copied(emu_wave *w, uint64_t address, uint32_t offset, uint32_t bytes);
 
 #endif
