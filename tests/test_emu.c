@@ -774,6 +774,26 @@ EACH_BUILD(names_lds_that_nothing_wrote) {
   bench_close(&t);
 }
 
+EACH_BUILD(knows_the_order_that_named_barriers_give) {
+  if (strcmp(b->target, "gfx1250") != 0) return; /* alone has them */
+  bench t;
+  bench_open_part(&t, b, "barriers");
+  struct {
+    device_pointer out;
+    int ordered;
+  } args = {put(&t, NULL, 128), 1};
+  const shape two_waves_of_32 = {{1, 1, 1}, {64, 1, 1}, 0};
+  run(&t, "hands_over", two_waves_of_32, &args, 12);
+  int got[32];
+  check(&t, t.d->vtable->copy_out(t.d, NULL, got, args.out, sizeof got, &t.list), "copy out");
+  for (int n = 0; n < 32; ++n)
+    cr_expect_eq(got[n], 3 * n);
+  args.ordered = 0;
+  expect_fault(&t, "hands_over", two_waves_of_32, &args, 12,
+               "race in LDS at byte 0: written here, read by wave 1");
+  bench_close(&t);
+}
+
 static void forget_fault(bench *t) {
   diags_finish(&t->list);
   diags_init(&t->list);

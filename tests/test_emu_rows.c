@@ -153,6 +153,7 @@ enum {
   ARRIVED1,
   SIGNALLED, /* phase of barrier 0 in which the wave signalled */
   AT_BARRIER,
+  JOINED, /* the named barrier that s_barrier_wait 1 means */
   OFFSET0,
   OFFSET1,
   OFFSET2,
@@ -160,8 +161,9 @@ enum {
   STATE_COUNT
 };
 static const char *const state_names[STATE_COUNT] = {
-    "next",  "mode",     "executed", "yielded",   "ended",      "faulted", "blocked", "members", "arrived",
-    "phase", "members1", "arrived1", "signalled", "at_barrier", "offset0", "offset1", "offset2", "offset3"};
+    "next",    "mode",    "executed", "yielded",  "ended",    "faulted",   "blocked",
+    "members", "arrived", "phase",    "members1", "arrived1", "signalled", "at_barrier",
+    "joined",  "offset0", "offset1",  "offset2",  "offset3"};
 
 static int state_index(const char *name) {
   for (int n = 0; n < STATE_COUNT; ++n)
@@ -186,6 +188,7 @@ static void read_state(const bench *b, const emu_instruction *i, uint32_t out[ST
   out[ARRIVED1] = barrier[1].arrived;
   out[SIGNALLED] = b->state.barrier_phase[0];
   out[AT_BARRIER] = b->state.at_barrier;
+  out[JOINED] = b->state.joined;
   for (int n = 0; n < 4; ++n)
     out[OFFSET0 + n] = w->row_offset[n];
 }
@@ -220,6 +223,9 @@ static void write_state(bench *b, int name, uint32_t value) {
     break;
   case AT_BARRIER:
     b->state.at_barrier = value != 0;
+    break;
+  case JOINED:
+    b->state.joined = value;
     break;
   default:
     if (name >= OFFSET0 && name <= OFFSET3) b->wave.row_offset[name - OFFSET0] = value;

@@ -117,7 +117,7 @@ static void s_barrier(emu_wave *w, const emu_instruction *i) {
     return;
   }
   state->at_barrier = false;
-  if (state->watch) state->watch->phase += 2;
+  if (state->watch) emu_watch_passes(w, &w->group->order[0]);
 }
 
 /* The split forms name a barrier: -1 the workgroup's, -3 the cluster's (one workgroup here), 1 … 16 named
@@ -144,8 +144,12 @@ static void s_barrier_signal(emu_wave *w, const emu_instruction *i) {
   emu_barrier *barrier = barrier_of(w, i, barrier_operand(w, &i->operand[0]), &n);
   if (!barrier) return;
   w->state->barrier_phase[n] = barrier->phase;
-  if (w->state->watch && n == 0) w->state->watch->phase += 1;
-  if (n > 0) w->group->named_barriers = true;
+  if (w->state->watch && n == 0) w->state->watch->signalled = true;
+  if (n > 0) {
+    w->group->named_barriers = true;
+    uint32_t members = i->operand[0].kind == EMU_SCALAR ? w->s[EMU_S_M0] >> 16 & 0x7f : 0;
+    if (members) barrier->members = members;
+  }
   emu_barrier_arrive(w, i, barrier);
 }
 static void s_barrier_signal_isfirst(emu_wave *w, const emu_instruction *i) {
@@ -157,10 +161,14 @@ static void s_barrier_signal_isfirst(emu_wave *w, const emu_instruction *i) {
 }
 static void s_barrier_wait(emu_wave *w, const emu_instruction *i) {
   int n;
-  emu_barrier *barrier = barrier_of(w, i, (int16_t)i->immediate, &n);
+  int64_t id = (int16_t)i->immediate;
+  emu_barrier *barrier = barrier_of(w, i, id > 0 && w->state->joined ? w->state->joined : id, &n);
   if (!barrier) return;
   if (barrier->phase != w->state->barrier_phase[n]) {
-    if (w->state->watch && n == 0 && (w->state->watch->phase & 1)) w->state->watch->phase += 1;
+    if (w->state->watch) {
+      emu_watch_passes(w, &w->group->order[n]);
+      if (n == 0) w->state->watch->signalled = false;
+    }
     return;
   }
   hold(w, i);
@@ -176,9 +184,10 @@ static void s_barrier_init(emu_wave *w, const emu_instruction *i) {
   emu_barrier *barrier = named_barrier(w, i, &i->operand[0]);
   if (barrier) *barrier = (emu_barrier){w->s[EMU_S_M0] >> 16 & 0x7f, 0, barrier->phase};
 }
-/* Joining only says which barrier s_barrier_wait 1 means; ids are explicit here. */
+/* Says which barrier s_barrier_wait 1 means. */
 static void s_barrier_join(emu_wave *w, const emu_instruction *i) {
-  (void)named_barrier(w, i, &i->operand[0]);
+  const emu_barrier *barrier = named_barrier(w, i, &i->operand[0]);
+  if (barrier) w->state->joined = (uint32_t)(barrier - w->group->barrier);
 }
 static void s_get_barrier_state(emu_wave *w, const emu_instruction *i) {
   const emu_barrier *barrier = named_barrier(w, i, &i->operand[1]);

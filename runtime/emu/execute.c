@@ -58,12 +58,14 @@ static void release_if_complete(emu_group *group, emu_barrier *barrier) {
   if (barrier->arrived > 0 && barrier->arrived >= members) {
     barrier->arrived = 0;
     ++barrier->phase;
+    if (group->shadow) emu_watch_opens(&group->order[barrier - group->barrier]);
   }
 }
 
 void emu_barrier_arrive(emu_wave *w, const emu_instruction *i, emu_barrier *barrier) {
   emu_group *group = w->group;
   if (w->state->watch && barrier == &group->barrier[0] && !emu_watch_barrier(w, i)) return;
+  if (w->state->watch) emu_watch_comes(w, &group->order[barrier - group->barrier]);
   ++barrier->arrived;
   release_if_complete(group, barrier);
 }
@@ -252,16 +254,20 @@ static void run_group(worker *self, uint64_t number) {
   memset(group->barrier, 0, sizeof group->barrier);
   group->arrived = group->ended = (emu_stop){NULL, 0};
   group->copies_in_flight = group->named_barriers = false;
-  if (group->shadow) memset(group->shadow, 0, group->lds_bytes * sizeof *group->shadow);
+  if (group->shadow) {
+    memset(group->shadow, 0, group->lds_bytes * sizeof *group->shadow);
+    memset(group->order, 0, sizeof group->order);
+  }
   memset(group->lds, 0xff,
          group->lds_bytes); /* LDS holds anything at the start; all ones are NaNs in every format */
   for (int n = 0; n < group->wave_count; ++n) {
     emu_state *state = &self->states[n];
     state->at_barrier = state->blocked = false;
     state->counted = 0;
+    state->joined = 0;
     state->last = (emu_range){0, 0, EMU_RANGE_DEVICE, 0, NULL};
     memset(state->barrier_phase, 0, sizeof state->barrier_phase);
-    if (state->watch) emu_watch_start(state->watch, self->waves[n].vector_rows);
+    if (state->watch) emu_watch_start(state->watch, self->waves[n].vector_rows, n);
     start_wave(&self->waves[n]);
   }
   while (group->live > 0 && !atomic_load_explicit(&launch->stop, memory_order_relaxed)) {

@@ -157,7 +157,8 @@ struct emu_group {
   emu_stop arrived, ended; /* the first wave at the workgroup's barrier; the last one that ended */
   emu_shadow *shadow;      /* [lds_bytes] when watching, else NULL */
   bool copies_in_flight;   /* some wave has copied to LDS without registers */
-  bool named_barriers;     /* were used: their order is not modelled, LDS races are not reported */
+  bool named_barriers;     /* were used: divergence is not reported */
+  emu_order order[EMU_NAMED_BARRIERS]; /* beside `barrier`, when watching */
 };
 
 typedef struct emu_deferred {
@@ -174,6 +175,7 @@ typedef struct emu_state {
   emu_deferred deferred[4];
   emu_range last; /* the range that the last access hit: programs mostly stay in one */
   uint32_t barrier_phase[EMU_NAMED_BARRIERS]; /* phase in which this wave signalled */
+  uint32_t joined;                            /* the named barrier that s_barrier_wait means, or 0 */
   bool at_barrier;                            /* s_barrier reached, not yet released */
   emu_watch *watch;                           /* NULL when not watching */
   emu_tally *tally;                           /* NULL when not counting */

@@ -4,11 +4,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-void emu_watch_start(emu_watch *watch, uint32_t vector_rows) {
+void emu_watch_start(emu_watch *watch, uint32_t vector_rows, int wave) {
   emu_pending *vector = watch->vector;
   memset(watch, 0, sizeof *watch);
   memset(vector, 0, vector_rows * sizeof *vector);
   watch->vector = vector;
+  watch->known[wave] = 1;
 }
 
 /* ---- Registers ---- */
@@ -220,15 +221,31 @@ static bool check_landings(emu_wave *w, const emu_instruction *i, int lane, uint
   return true;
 }
 
-/* Whether two phases may overlap in time: equal ones do, and the stretch between signal and wait (odd) does
- * with both neighbours. */
-static bool concurrent(uint32_t a, uint32_t b) {
-  uint32_t distance = a > b ? a - b : b - a;
-  return distance <= 1 || (distance == 2 && (a & 1));
+/* ---- Order between waves: what barriers give, told by vector clocks ---- */
+
+static void take_later(uint32_t to[EMU_MAX_WAVES], const uint32_t from[EMU_MAX_WAVES]) {
+  for (int n = 0; n < EMU_MAX_WAVES; ++n)
+    to[n] = from[n] > to[n] ? from[n] : to[n];
 }
 
-static bool races(uint32_t tag, uint32_t wave, uint32_t phase) {
-  return tag && ((tag - 1) & 63) != wave && concurrent((tag - 1) >> 6, phase);
+void emu_watch_comes(emu_wave *w, emu_order *order) {
+  take_later(order->coming, w->state->watch->known);
+  ++w->state->watch->known[w->index];
+}
+
+void emu_watch_opens(emu_order *order) {
+  memcpy(order->opened, order->coming, sizeof order->opened);
+  memset(order->coming, 0, sizeof order->coming);
+}
+
+void emu_watch_passes(emu_wave *w, const emu_order *order) {
+  take_later(w->state->watch->known, order->opened);
+}
+
+/* By another wave, in an epoch that does not lie before now. */
+static bool races(const emu_wave *w, uint32_t tag) {
+  uint32_t other = (tag - 1) & 63;
+  return tag && other != (uint32_t)w->index && w->state->watch->known[other] < (tag - 1) >> 6;
 }
 
 static bool race(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t tag,
@@ -241,9 +258,9 @@ static bool race(emu_wave *w, const emu_instruction *i, int lane, uint32_t offse
 bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes,
                    emu_touch touch) {
   emu_group *group = w->group;
-  uint32_t wave = (uint32_t)w->index, phase = w->state->watch->phase, tag = (phase << 6 | wave) + 1;
+  uint32_t wave = (uint32_t)w->index, tag = (w->state->watch->known[wave] << 6 | wave) + 1;
   if (group->copies_in_flight && !check_landings(w, i, lane, offset, bytes)) return false;
-  bool several = group->wave_count > 1 && !group->named_barriers;
+  bool several = group->wave_count > 1;
   for (uint32_t n = offset; n < offset + bytes; ++n) {
     emu_shadow *s = &group->shadow[n];
     if (touch == EMU_TOUCH_READ) {
@@ -251,8 +268,7 @@ bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t off
         emu_fault(w, i, lane, "LDS byte %u is read, and nothing wrote it", n);
         return false;
       }
-      if (several && races(s->written, wave, phase))
-        return race(w, i, lane, n, s->written, "read", "written");
+      if (several && races(w, s->written)) return race(w, i, lane, n, s->written, "read", "written");
       if (((s->read[0] - 1) & 63) == wave || !s->read[0]) {
         s->read[0] = tag;
       } else {
@@ -262,9 +278,9 @@ bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t off
       continue;
     }
     if (touch == EMU_TOUCH_WRITE && several) {
-      if (races(s->written, wave, phase)) return race(w, i, lane, n, s->written, "written", "written");
+      if (races(w, s->written)) return race(w, i, lane, n, s->written, "written", "written");
       for (int k = 0; k < 2; ++k)
-        if (races(s->read[k], wave, phase)) return race(w, i, lane, n, s->read[k], "written", "read");
+        if (races(w, s->read[k])) return race(w, i, lane, n, s->read[k], "written", "read");
     }
     /* Atomics order themselves; the first of them still has to follow the initial write. */
     if (touch == EMU_TOUCH_WRITE || !s->written) s->written = tag;
@@ -356,7 +372,7 @@ bool emu_watch_barrier(emu_wave *w, const emu_instruction *i) {
 
 bool emu_watch_end(emu_wave *w, const emu_instruction *i) {
   emu_group *group = w->group;
-  if (w->state->watch->phase & 1)
+  if (w->state->watch->signalled)
     return true; /* it has signalled, and ends without waiting: the others may go on */
   group->ended = (emu_stop){i, w->index};
   if (group->barrier[0].arrived == 0 || group->named_barriers) return true;

@@ -32,7 +32,7 @@ typedef struct emu_landing {
   uint8_t counter;
 } emu_landing;
 
-enum { EMU_LANDINGS = 512 };
+enum { EMU_LANDINGS = 512, EMU_MAX_WAVES = 64 };
 
 typedef struct emu_watch {
   uint32_t issued[EMU_COUNTER_COUNT], done[EMU_COUNTER_COUNT];
@@ -40,17 +40,29 @@ typedef struct emu_watch {
   emu_pending scalar[EMU_S_COUNT];
   emu_landing landings[EMU_LANDINGS]; /* a ring; the oldest is forgotten first */
   uint32_t landing_count;
-  uint32_t phase; /* 2 × barriers passed, + 1 between signal and wait */
+  uint32_t known[EMU_MAX_WAVES]; /* of every wave, the last epoch that lies before what this one does now */
+  bool signalled;                /* at the workgroup's barrier, without having waited there */
 } emu_watch;
 
-/* Who touched a byte of LDS last. A tag is (phase << 6 | wave) + 1; 0: nobody. */
+/* What waves did before they came to a barrier: epochs as in emu_watch.known, of those who have come since it
+ * last opened, and of those whom its last opening let through. A wave's epoch ends when it comes to any
+ * barrier. */
+typedef struct emu_order {
+  uint32_t coming[EMU_MAX_WAVES], opened[EMU_MAX_WAVES];
+} emu_order;
+
+/* Who touched a byte of LDS last. A tag is (epoch << 6 | wave) + 1; 0: nobody. */
 typedef struct emu_shadow {
   uint32_t written, read[2];
 } emu_shadow;
 
 typedef enum emu_touch { EMU_TOUCH_READ, EMU_TOUCH_WRITE, EMU_TOUCH_ATOMIC } emu_touch;
 
-void emu_watch_start(emu_watch *watch, uint32_t vector_rows);
+void emu_watch_start(emu_watch *watch, uint32_t vector_rows, int wave);
+/* The wave comes to a barrier; the barrier opens; the wave goes on behind it. */
+void emu_watch_comes(emu_wave *w, emu_order *order);
+void emu_watch_opens(emu_order *order);
+void emu_watch_passes(emu_wave *w, const emu_order *order);
 /* Before `i` executes: are its registers there? False after a fault. */
 bool emu_watch_before(emu_wave *w, const emu_instruction *i);
 /* After `i` executed: what it left outstanding, what it waited for. */

@@ -110,7 +110,11 @@ row("s_barrier_signal_isfirst", "s_barrier_signal_isfirst -1", {"members": 3, "a
 row("s_barrier_wait", "s_barrier_wait 0xffff", {"members": 2, "phase": 1}, {})
 row("s_barrier_wait", "s_barrier_wait 0xffff", {"members": 2}, {"next": 0, "yielded": 1, "blocked": 1})
 row("s_barrier_init", "s_barrier_init m0", {"m0": 1 | 5 << 16, "members1": 1}, {"members1": 5})
-row("s_barrier_join", "s_barrier_join m0", {"m0": 1}, {})
+row("s_barrier_join", "s_barrier_join m0", {"m0": 1}, {"joined": 1})
+row("s_barrier_join", "s_barrier_join m0", {"m0": 7 | 5 << 16}, {"joined": 7})
+# M0 may bring the number of members; a wait for any named barrier means the one that was joined.
+row("s_barrier_signal", "s_barrier_signal m0", {"m0": 1 | 4 << 16, "members1": 3}, {"arrived1": 1, "members1": 4}, ["gfx1250"])
+row("s_barrier_wait", "s_barrier_wait 1", {"joined": 2, "members1": 2}, {"next": 0, "yielded": 1, "blocked": 1}, ["gfx1250"])
 row("s_get_barrier_state", "s_get_barrier_state s10, m0", {"m0": 1, "members1": 5, "arrived1": 3}, {"s10": 1 | 3 << 4 | 5 << 16})
 
 # ---- clocks count instructions here, so that two runs agree ---------------------------------------------------------------------
