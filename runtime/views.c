@@ -299,7 +299,8 @@ hd_status view_collapse_heads(const contract *c, const tensors *t, view *out_vie
     return decline(errors, "view.sinks", "mask.sinks", "per_head",
                    "none: a row's sink would depend on its kv head");
   v.contract.query.rows = 1;
-  v.contract.select.per = PER_SEQUENCE;
+  if (c->select.form != SELECT_BLOCKS) /* lists of blocks belong to kv heads and rows as they are */
+    v.contract.select.per = c->select.form == SELECT_TOKENS ? PER_ROW : PER_SEQUENCE;
   for (int i = 0; i < PAGED_COUNT && status == HD_OK; i++)
     if (t->present[paged[i]] && layout_of(&v.contract, paged[i])->count > 0)
       status = collapse_paged(c, t, paged[i], heads, &v, errors);
@@ -315,7 +316,8 @@ hd_status view_collapse_heads(const contract *c, const tensors *t, view *out_vie
     status = collapse_rows(&v.tensors, rows[i].name, heads, rows[i].each, errors);
   if (status != HD_OK) return status;
   const tensor_name other_values[] = {TENSOR_PAGE_TABLE, TENSOR_LENGTHS,       TENSOR_KV_INDPTR,
-                                      TENSOR_KV_INDICES, TENSOR_LAST_PAGE_LEN, TENSOR_SLOT_MAPPING};
+                                      TENSOR_KV_INDICES, TENSOR_LAST_PAGE_LEN, TENSOR_SLOT_MAPPING,
+                                      TENSOR_BLOCK_LIST, TENSOR_TOKEN_LIST,    TENSOR_ROW_SEQUENCES};
   for (size_t i = 0; i < sizeof other_values / sizeof other_values[0]; i++)
     v.tensors.present[other_values[i]] = false;
   *out_view = v;

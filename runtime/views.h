@@ -34,7 +34,8 @@ typedef struct view {
  * producer writes under the first and a consumer reads under the second is what corrupts a model, and
  * VIEW_SAME_BYTES declines it.
  *
- * page_table and the ragged lists are absent in the view: their ids are others. slot_mapping stays as it is.
+ * page_table and the ragged lists are absent in the view: their ids are others. slot_mapping and lists of
+ * blocks stay as they are.
  * Needs k_cache or v_cache, in the contract's rank. Declines, codes "view.…" and "bind.…": `page` does not
  * divide the contract's or one of its layout's digits; scales that belong to pages; for VIEW_SAME_STORAGE
  * strides that aren't packed, since a padded page's parts would lie in its neighbour's memory. */
@@ -46,8 +47,9 @@ hd_status view_page_split(const contract *c, const tensors *t, int page, view_me
  * alike, q, out and lse [rows, q_heads, …] become [rows * kv_heads, heads_per_kv, …]. Always VIEW_SAME_BYTES.
  * It turns a page list for each kv head into one for each sequence.
  *
- * page_table, lengths, the ragged lists and slot_mapping are absent in the view: they have a row for each
- * (query row, kv head), row * kv_heads + h, whose length is the causal one of that row. Declines: strides
+ * page_table, lengths, every kind of list and slot_mapping are absent in the view: they have a row for each
+ * (query row, kv head), row * kv_heads + h, whose length is the causal one of that row; with lists of blocks
+ * and select.per row, row_sequences may still let rows share a table. Declines: strides
  * where pages and heads are not one run (page stride = kv_heads * head stride), factors outside h, scales
  * without a head or without a page, sinks. */
 hd_status view_collapse_heads(const contract *c, const tensors *t, view *out_view, diags *errors);

@@ -1,5 +1,6 @@
 /* Claims about views: which byte each element of a view is, and what can't be viewed. */
 #include "../generator/spec.h"
+#include "../runtime/oracle.h"
 #include "../runtime/strides.h"
 #include "../runtime/views.h"
 #include "example_contract.h"
@@ -372,6 +373,126 @@ Test(collapse_heads, after_a_page_split_ids_are_those_of_the_sparse_decode) {
         for (int64_t s = 0; s < PAGE; s++)
           cr_assert_eq(place(k, &parts.contract.kv.k, page * 8 + j, h, s, s),
                        place(collapsed, &both.contract.kv.k, (page * 8 + j) * 4 + h, 0, s, s));
+}
+
+Test(page_split, lists_of_blocks_stay_and_the_table_does_not) {
+  contract c = shuffled(LONG_PAGE);
+  c.select.form = SELECT_BLOCKS;
+  c.select.block = LONG_PAGE;
+  tensors t = tensors_of(&c, 2);
+  const tensor_name names[] = {TENSOR_BLOCK_LIST, TENSOR_LENGTHS, TENSOR_PAGE_TABLE};
+  for (int i = 0; i < 3; i++) {
+    t.by_name[names[i]] = (tensor){.dtype = DTYPE_INT32, .rank = 1, .shape = {3}, .data = 16};
+    t.present[names[i]] = true;
+  }
+  view v;
+  diags d;
+  cr_assert_eq(split(&c, &t, PAGE, VIEW_SAME_STORAGE, &v, &d), HD_OK);
+  cr_assert(v.tensors.present[TENSOR_BLOCK_LIST]);
+  cr_assert(v.tensors.present[TENSOR_LENGTHS]);
+  cr_assert_not(v.tensors.present[TENSOR_PAGE_TABLE]);
+}
+
+/* Random numbers of `bytes` bytes at the tensor's address. */
+static void *filled(tensor *t, uint32_t seed) {
+  size_t bytes = tensor_bytes(t);
+  unsigned char *memory = malloc(bytes + 16);
+  cr_assert_not_null(memory);
+  for (size_t i = 0; i < bytes; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    memory[i] = (unsigned char)(seed >> 24) & 0x3f; /* positive, below 2 as fp8 and bf16 halves alike */
+  }
+  t->data = (uint64_t)(uintptr_t)memory;
+  return memory;
+}
+
+static void put_list(tensors *t, tensor_name name, const int32_t *values, int rank, int64_t a, int64_t b,
+                     int64_t c) {
+  t->by_name[name] = (tensor){.dtype = DTYPE_INT32, .rank = rank, .shape = {a, b, c}};
+  t->by_name[name].data = (uint64_t)(uintptr_t)values;
+  t->present[name] = true;
+}
+
+static void decoded(const contract *c, const tensors *t, double *out) {
+  int64_t dims[DIM_COUNT];
+  diags d;
+  diags_init(&d);
+  cr_assert_eq(bind_dims(c, "decode", t, dims, &d), HD_OK, "%s", d.count ? d.items[0].message : "");
+  cr_assert_eq(oracle_decode(c, t, dims, 0.125, out, NULL, &d), HD_OK, "%s",
+               d.count ? d.items[0].message : "");
+  diags_finish(&d);
+}
+
+/* MiniMax-M3's sparse decode in both its forms: heads as they are and lists for each, or heads collapsed into
+ * pages of their own, with one list a row. Pages of 128 seen as eight of 16. */
+Test(collapse_heads, sparse_decode_is_the_same_with_and_without) {
+  enum { HEADS = 2, ROWS = 3, LISTED = 2, BLOCK = 128, SIXTEENTHS = 16 };
+  contract c = shuffled(LONG_PAGE);
+  c.select.form = SELECT_BLOCKS;
+  c.select.block = BLOCK;
+  c.select.per = PER_ROW;
+  tensors t = tensors_of(&c, HEADS);
+  t.by_name[TENSOR_Q] = (tensor){.dtype = DTYPE_BF16, .rank = 3, .shape = {ROWS, HEADS * 4, DIM}};
+  t.present[TENSOR_Q] = true;
+  const tensor_name read[] = {TENSOR_K_CACHE, TENSOR_V_CACHE, TENSOR_K_SCALE, TENSOR_V_SCALE, TENSOR_Q};
+  void *memory[5];
+  for (int i = 0; i < 5; i++)
+    memory[i] = filled(&t.by_name[read[i]], 7u + (uint32_t)i);
+  view parts, both;
+  diags d;
+  cr_assert_eq(split(&c, &t, PAGE, VIEW_SAME_STORAGE, &parts, &d), HD_OK);
+  cr_assert_eq(collapse(&parts.contract, &parts.tensors, &both, &d), HD_OK);
+
+  /* Sequence 0 has pages 2 and 0, sequence 1 page 1; row 1 belongs to sequence 1. */
+  static const int32_t pages[2][2] = {{2, 0}, {1, 0}}, of[ROWS] = {0, 1, 0}, lengths[ROWS] = {200, 77, 128};
+  _Alignas(16) static const int32_t lists[HEADS][ROWS][LISTED] = {{{1, 0}, {0, -1}, {-1, 0}},
+                                                                  {{-1, 1}, {-1, -1}, {0, 0}}};
+  _Alignas(16) int32_t table[2][SIXTEENTHS], head_table[2 * HEADS][SIXTEENTHS], map[ROWS * HEADS],
+      head_lengths[ROWS * HEADS], head_lists[ROWS * HEADS][LISTED];
+  _Alignas(16) int32_t own_of[ROWS], own_lengths[ROWS];
+  memcpy(own_of, of, sizeof of);
+  memcpy(own_lengths, lengths, sizeof lengths);
+  for (int s = 0; s < 2; s++)
+    for (int i = 0; i < SIXTEENTHS; i++) {
+      table[s][i] = pages[s][i / 8] * 8 + i % 8;
+      for (int h = 0; h < HEADS; h++)
+        head_table[s * HEADS + h][i] = (pages[s][i / 8] * 8 + i % 8) * HEADS + h;
+    }
+  for (int r = 0; r < ROWS; r++)
+    for (int h = 0; h < HEADS; h++) {
+      map[r * HEADS + h] = of[r] * HEADS + h;
+      head_lengths[r * HEADS + h] = lengths[r];
+      memcpy(head_lists[r * HEADS + h], lists[h][r], sizeof head_lists[0]);
+    }
+  double wanted[ROWS * HEADS * 4 * DIM], out[ROWS * HEADS * 4 * DIM], sum = 0;
+  put_list(&parts.tensors, TENSOR_PAGE_TABLE, table[0], 2, 2, SIXTEENTHS, 0);
+  put_list(&parts.tensors, TENSOR_LENGTHS, own_lengths, 1, ROWS, 0, 0);
+  put_list(&parts.tensors, TENSOR_ROW_SEQUENCES, own_of, 1, ROWS, 0, 0);
+  put_list(&parts.tensors, TENSOR_BLOCK_LIST, lists[0][0], 3, HEADS, ROWS, LISTED);
+  decoded(&parts.contract, &parts.tensors, wanted);
+  put_list(&both.tensors, TENSOR_PAGE_TABLE, head_table[0], 2, 2 * HEADS, SIXTEENTHS, 0);
+  put_list(&both.tensors, TENSOR_LENGTHS, head_lengths, 1, ROWS * HEADS, 0, 0);
+  put_list(&both.tensors, TENSOR_ROW_SEQUENCES, map, 1, ROWS * HEADS, 0, 0);
+  put_list(&both.tensors, TENSOR_BLOCK_LIST, head_lists[0], 3, 1, ROWS * HEADS, LISTED);
+  decoded(&both.contract, &both.tensors, out);
+  for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
+    cr_assert_eq(out[i], wanted[i], "element %zu", i);
+    sum += out[i];
+  }
+  cr_assert_gt(sum, 0);
+  for (int i = 0; i < 5; i++)
+    free(memory[i]);
+}
+
+Test(collapse_heads, token_lists_stay_lists_of_rows) {
+  contract c = contract_of("b h d", "b h d", NULL, 1);
+  c.select.form = SELECT_TOKENS;
+  c.select.per = PER_KV_HEAD;
+  tensors t = tensors_of(&c, 2);
+  view v;
+  diags d;
+  cr_assert_eq(collapse(&c, &t, &v, &d), HD_OK);
+  cr_assert_eq(v.contract.select.per, PER_ROW);
 }
 
 Test(collapse_heads, what_has_no_place_for_a_head_is_declined) {

@@ -1,6 +1,6 @@
 /* match: which of several specs serves an engine's tensors, or why none does. */
 #include "verbs.h"
-#include "../match.h"
+#include "request.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,6 @@ typedef struct match_run {
   match_candidate *candidates;
   match_answer *answers;
   const char *better_than[16];
-  char *json;
   match_description description;
 } match_run;
 
@@ -135,19 +134,6 @@ static int read_specs(const cli *c, match_run *m) {
   return worst;
 }
 
-static int read_request(const cli *c, match_run *m) {
-  enum { LARGEST = 1 << 20 };
-  const char *path = cli_text(c, "request");
-  size_t length = 0;
-  diags d;
-  diags_init(&d);
-  hd_status status = cli_read_file(path, LARGEST, &m->json, &length, &d);
-  if (status == HD_OK) status = match_read(m->json, length, &m->description, &d);
-  if (status != HD_OK) return cli_fail(c, path, NULL, &d, status);
-  diags_finish(&d);
-  return EXIT_FINE;
-}
-
 static int ask(const cli *c, match_run *m) {
   const char *target_name = cli_text(c, "target");
   int chosen = -1;
@@ -185,13 +171,12 @@ static int match(cli *c) {
   }
   if (m && m->files && m->candidates && m->answers) {
     code = read_specs(c, m);
-    if (code == EXIT_FINE) code = read_request(c, m);
+    if (code == EXIT_FINE) code = cli_request(c, &m->description);
     if (code == EXIT_FINE) code = ask(c, m);
     for (int i = 0; i < m->count; i++)
       spec_file_finish(&m->files[i]);
   }
   if (m) {
-    free(m->json);
     free(m->files);
     free(m->candidates);
     free(m->answers);
@@ -201,8 +186,7 @@ static int match(cli *c) {
 }
 
 static const cli_option match_options[] = {
-    {"request", 0, OPTION_TEXT, "FILE", "the engine's tensors as JSON (docs/match.md); - is standard input",
-     0, 0},
+    OPTION_ROW_REQUEST,
     {"target", 0, OPTION_TEXT, "TARGET", "the device's architecture", 0, 0},
     {"better-than", 0, OPTION_LIST, "KERNEL", "these specs are known to beat KERNEL, a request's incumbent",
      0, 0},

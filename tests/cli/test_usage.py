@@ -2,7 +2,7 @@
 import unittest
 from support import Case, SPECS
 
-VERBS = ['check', 'key', 'diff', 'match', 'emit', 'build', 'run', 'reference', 'verify', 'cache', 'targets', 'doctor']
+VERBS = ['check', 'key', 'diff', 'match', 'view', 'emit', 'build', 'run', 'reference', 'verify', 'cache', 'targets', 'doctor']
 SPEC = SPECS / 'minimax-m3-dense-fp8.yaml'
 
 
