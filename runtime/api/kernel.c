@@ -110,18 +110,22 @@ hd_status hd_kernel_splits(hd_kernel *k, const hd_sizes *sizes, int64_t *out_spl
 static int64_t most_workspace(const hd_kernel *k, const prepared *p, const hd_sizes *s,
                               int64_t dims[DIM_COUNT]) {
   int64_t most = 0, units = k->context->session.facts.compute_units;
-  for (int64_t heads = 1; heads <= s->kv_heads; heads++) {
-    int64_t last = units / heads + 1;
-    for (int64_t n = 0; n <= last; n++) {
-      int64_t seqs = n == 0 ? s->seqs : n;
-      if (seqs > s->seqs) break;
-      dims[DIM_SEQS] = seqs;
-      dims[DIM_KV_HEADS] = heads;
-      dims[DIM_SPLITS] = api_splits(k, p, dims, s->longest);
-      int64_t bytes = descriptor_workspace_bytes(&p->descriptor, dims);
-      if (bytes > most) most = bytes;
+  int64_t fewest_rows =
+      contract_makes_lists(&k->contract) ? 1 : s->rows; /* rows with lists are split alone */
+  for (int64_t rows = fewest_rows; rows <= s->rows; rows++)
+    for (int64_t heads = 1; heads <= s->kv_heads; heads++) {
+      int64_t last = units / heads + 1;
+      for (int64_t n = 0; n <= last; n++) {
+        int64_t seqs = n == 0 ? s->seqs : n;
+        if (seqs > s->seqs) break;
+        dims[DIM_SEQS] = seqs;
+        dims[DIM_ROWS] = rows;
+        dims[DIM_KV_HEADS] = heads;
+        dims[DIM_SPLITS] = api_splits(k, p, dims, s->longest);
+        int64_t bytes = descriptor_workspace_bytes(&p->descriptor, dims);
+        if (bytes > most) most = bytes;
+      }
     }
-  }
   return most;
 }
 
