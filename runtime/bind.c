@@ -256,22 +256,47 @@ static const char *size_text(const contract *c, size_symbol symbol) {
 }
 
 const layout *bind_layout(const contract *c, tensor_name name) {
+  const layout *l;
+  switch (name) {
+  case TENSOR_K_CACHE:
+    l = &c->kv.k;
+    break;
+  case TENSOR_V_CACHE:
+    l = &c->kv.v;
+    break;
+  case TENSOR_K_SCALE:
+    l = &c->scale.k;
+    break;
+  case TENSOR_V_SCALE:
+    l = &c->scale.v;
+    break;
+  default:
+    return NULL;
+  }
+  return l->count > 0 && contract_has(c, name) ? l : NULL;
+}
+
+bool bind_form(const contract *c, tensor_name name, dtype *out_dtype, int *out_rank) {
   tensor_shape shape;
-  dtype type;
-  return shape_of(c, name, &shape, &type) ? shape.layout : NULL;
+  if (!shape_of(c, name, &shape, out_dtype)) return false;
+  int rank = 0;
+  while (rank < RULE_MAX_RANK && shape.sizes[rank] != SIZE_END)
+    rank++;
+  *out_rank = shape.layout ? shape.layout->count : rank;
+  return true;
 }
 
 bool bind_tensor(const contract *c, tensor_name name, const int64_t dims[DIM_COUNT], tensor *out_tensor) {
   tensor_shape shape;
-  tensor t = {0};
-  if (!shape_of(c, name, &shape, &t.dtype)) return false;
+  dtype type;
+  if (!shape_of(c, name, &shape, &type)) return false;
+  *out_tensor = (tensor){.dtype = type};
   if (shape.layout) {
-    t.rank = layout_shape(shape.layout, dims[DIM_PAGES], dims[DIM_KV_HEADS], t.shape);
+    out_tensor->rank = layout_shape(shape.layout, dims[DIM_PAGES], dims[DIM_KV_HEADS], out_tensor->shape);
   } else {
     for (int i = 0; i < RULE_MAX_RANK && shape.sizes[i] != SIZE_END; i++)
-      t.shape[t.rank++] = size_value(c, shape.sizes[i], dims);
+      out_tensor->shape[out_tensor->rank++] = size_value(c, shape.sizes[i], dims);
   }
-  *out_tensor = t;
   return true;
 }
 

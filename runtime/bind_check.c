@@ -139,29 +139,29 @@ static void check_presence(binding *b) {
     tensor_name name = (tensor_name)i;
     tensor_role role = bind_role(b->contract, b->operation, name);
     bool present = b->tensors->present[name];
-    tensor wanted;
+    dtype type;
+    int rank;
     if (name == TENSOR_WORKSPACE) continue;
     if (present && role == ROLE_NONE) {
       diags_refusef(b->errors, "bind.unneeded", tensor_name_text(name), "given", "none",
                     "%s takes no tensor %s under this contract", b->operation, tensor_name_text(name));
       b->good = false;
     }
-    const int64_t unknown[DIM_COUNT] = {0};
-    if (role == ROLE_NONE || !bind_tensor(b->contract, name, unknown, &wanted)) continue;
+    if (role == ROLE_NONE || !bind_form(b->contract, name, &type, &rank)) continue;
     if (present)
-      check_present(b, name, wanted.dtype);
+      check_present(b, name, type);
     else if (role != ROLE_OUTPUT)
-      refuse_missing(b, name, wanted.dtype);
+      refuse_missing(b, name, type);
   }
 }
 
 /* The extent of a tensor of sizes at `position`, if its rank fits. */
 static int64_t read_extent(binding *b, tensor_name name, int position) {
   const tensor *t = tensor_of(b, name);
-  const int64_t unknown[DIM_COUNT] = {0};
-  tensor wanted;
-  if (!bind_tensor(b->contract, name, unknown, &wanted)) return 0;
-  if (t->rank == wanted.rank) return t->shape[position];
+  dtype type;
+  int rank;
+  if (!bind_form(b->contract, name, &type, &rank)) return 0;
+  if (t->rank == rank) return t->shape[position];
   refuse_shape(b, name, false, NULL);
   return 0;
 }

@@ -8,6 +8,9 @@
 /* The layout of a cache or scale tensor; NULL for every other, and for one scale for all. */
 const layout *bind_layout(const contract *c, tensor_name name);
 
+/* What bind_tensor says before any size is known. */
+bool bind_form(const contract *c, tensor_name name, dtype *out_dtype, int *out_rank);
+
 /* Whether the cache's layout has h; else there is one kv head. */
 bool bind_has_heads(const contract *c);
 /* A cache or scale tensor in the factors of its layout, where it comes otherwise: with the padding of records

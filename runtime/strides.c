@@ -111,8 +111,25 @@ static bool boundaries_nest(const layout *x, const layout *y, axis a) {
   return true;
 }
 
+/* The tensor's dimensions are the layout's factors: each digit steps by itself. */
+static bool same_digits(const strides_question *q, axis a, int64_t stride_h) {
+  const layout *l = q->layout;
+  int64_t heads_stride;
+  if (__builtin_mul_overflow(q->heads, stride_h, &heads_stride)) return false;
+  for (int i = 0; i < l->count; i++) {
+    if (l->factors[i].axis != a || l->factors[i].extent <= 1) continue;
+    layout_stride s = layout_factor_stride(l, i);
+    int64_t step;
+    if (__builtin_mul_overflow(s.elements, s.times_heads ? heads_stride : 1, &step) ||
+        step != tensor_stride(q->tensor, i))
+      return false;
+  }
+  return true;
+}
+
 static bool same_axis(const strides_question *q, const layout *axes, axis a, int64_t stride_h) {
   const layout *l = q->layout;
+  if (axes == l) return same_digits(q, a, stride_h);
   int64_t size = l->size[a];
   if (!boundaries_nest(l, axes, a)) {
     for (int64_t i = 0; i < size; i++)
@@ -151,6 +168,7 @@ static int64_t needed_alignment(int64_t packed_bytes) {
 
 static bool check_alignment(const strides_question *q, axis a, int64_t stride, int64_t packed,
                             diags *errors) {
+  if (stride == packed) return true;
   int64_t bytes = dtype_bytes(q->tensor->dtype), needed = needed_alignment(packed * bytes);
   if (stride % (needed / bytes) == 0) return true; /* packed strides are whole elements: needed >= bytes */
   text found, allowed;
@@ -224,7 +242,7 @@ bool strides_solve(const strides_question *q, int64_t *out_stride_b, int64_t *ou
   bool aligned = q->pages <= 1 || check_alignment(q, AXIS_B, stride_b, packed_b, errors);
   if (q->heads > 1 && !check_alignment(q, AXIS_H, stride_h, packed_h, errors)) aligned = false;
   if (!aligned) return false;
-  if (q->updated && elements_overlap(t))
+  if (q->updated && !tensor_is_dense(t) && elements_overlap(t))
     return refuse(q, stride_h, "bind.overlap", "two elements would share a place, and the tensor is written",
                   errors);
   *out_stride_b = stride_b;

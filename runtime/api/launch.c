@@ -141,6 +141,10 @@ struct hd_binding {
   launch_pack pack;
 };
 
+const launch_pack *api_binding_pack(const hd_binding *b) {
+  return &b->pack;
+}
+
 static hd_status bind(hd_kernel *k, const hd_arguments *arguments, hd_binding **out_binding, diags *errors) {
   hd_status status = HD_INVALID;
   const prepared *p = api_alive(k->context, errors) ? api_ready(k, &status, errors) : NULL;

@@ -126,4 +126,7 @@ const hd_embedded_kernel *api_embedded_find(const hd_context *c, const hd_kernel
 /* A decode's split count where the caller leaves it open. */
 int64_t api_splits(const hd_kernel *k, const prepared *p, const int64_t dims[DIM_COUNT], int64_t longest);
 
+/* What a binding hands to the device: what its own cost is measured against. */
+const launch_pack *api_binding_pack(const hd_binding *b);
+
 #endif
