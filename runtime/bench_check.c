@@ -1,4 +1,5 @@
 #include "bench_data.h"
+#include "bench_lists.h"
 #include "oracle.h"
 #include "verify.h"
 #include "verify_data.h"
@@ -39,14 +40,14 @@ static bool chosen(const bench_expected *e, int64_t seq) {
 }
 
 static void choose(bench_expected *e, const bench_data *d, random_state *r) {
-  const int32_t *lengths = d->memory[TENSOR_LENGTHS];
+  const int32_t *lengths = d->lengths;
   int64_t seqs = d->dims[DIM_SEQS], spent = 0;
   for (int64_t attempt = 0; attempt < 4 * BENCH_MAX_CHECKED && e->count < BENCH_MAX_CHECKED; attempt++) {
     int64_t seq = random_below(r, seqs);
     if (attempt == 0) /* the first of the longest ones from here on */
       while (lengths[seq] < d->longest)
         seq = (seq + 1) % seqs;
-    int64_t cost = lengths[seq] * checked_rows(e, d);
+    int64_t cost = bench_seen(d->contract, lengths[seq]) * checked_rows(e, d);
     if (chosen(e, seq) || (e->count > 0 && spent + cost > budget)) continue;
     e->seqs[e->count++] = seq;
     spent += cost;
@@ -88,14 +89,20 @@ static hd_status decode_thin(const bench_expected *e, const bench_data *d, int64
 /* The oracle on one sequence alone. */
 static hd_status decode_one(const bench_expected *e, const bench_data *d, int64_t seq, double scale,
                             double *out, diags *errors) {
-  static const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_PAGE_TABLE, TENSOR_LENGTHS};
+  static const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_LENGTHS, TENSOR_ROW_SEQUENCES,
+                                             TENSOR_PAGE_TABLE};
   tensors host = d->host;
   int64_t dims[DIM_COUNT];
   memcpy(dims, d->dims, sizeof dims);
   for (size_t i = 0; i < sizeof per_sequence / sizeof per_sequence[0]; i++) {
     tensor *t = &host.by_name[per_sequence[i]];
-    t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
+    bool shared = per_sequence[i] == TENSOR_PAGE_TABLE && host.present[TENSOR_ROW_SEQUENCES];
+    if (host.present[per_sequence[i]] && !shared)
+      t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
   }
+  uint64_t listed = (uint64_t)(seq * dims[DIM_LISTED_STRIDE_ROW]);
+  host.by_name[TENSOR_BLOCK_LIST].data += listed * sizeof(int32_t);
+  host.by_name[TENSOR_TOKEN_LIST].data += listed * (uint64_t)dtype_bytes(d->contract->select.index);
   dims[DIM_SEQS] = 1;
   if (e->heads < d->contract->query.heads_per_kv)
     return decode_thin(e, d, seq, &host, dims, scale, out, errors);
@@ -107,7 +114,7 @@ hd_status bench_expected_init(bench_expected *e, const bench_data *d, double sca
   random_state r = {seed ^ 0x6368656b};
   int heads = d->contract->query.heads_per_kv;
   *e = (bench_expected){.heads = heads};
-  if (d->longest * rows_of(d) > MOST_BUDGETS * budget) {
+  if (bench_seen(d->contract, d->longest) * rows_of(d) > MOST_BUDGETS * budget) {
     e->heads = 1;
     e->head = (int)random_below(&r, heads);
   }

@@ -1,4 +1,5 @@
 #include "bench_data.h"
+#include "bench_lists.h"
 #include "../generator/emit_read.h"
 #include "verify_data.h"
 #include <stdlib.h>
@@ -68,12 +69,18 @@ static void fill_all(bench_data *d, random_state *r) {
   }
 }
 
+static void put_page(const contract *c, void *table, int64_t place, int32_t page) {
+  dtype_encode(c->select.index, page, (unsigned char *)table + place * dtype_bytes(c->select.index));
+}
+
 /* Every page belongs to one sequence; which one is random. */
 static bool deal_pages(bench_data *d, const int32_t *lengths, random_state *r) {
   int64_t pages = d->dims[DIM_PAGES], width = d->dims[DIM_TABLE_PAGES], dealt = 0;
   int64_t copies = d->contract->select.per == PER_KV_HEAD ? d->dims[DIM_KV_HEADS] : 1;
-  int32_t *order = calloc((size_t)pages + 1, sizeof *order), *table = d->memory[TENSOR_PAGE_TABLE];
-  if (!order) return false;
+  int32_t *order = calloc((size_t)pages + 1, sizeof *order);
+  void *table = d->memory[TENSOR_PAGE_TABLE]; /* token lists have none */
+  bool good = order != NULL;
+  if (!good) return false;
   for (int64_t i = 0; i < pages; i++)
     order[i] = (int32_t)i;
   for (int64_t i = pages - 1; i > 0; i--) {
@@ -82,26 +89,30 @@ static bool deal_pages(bench_data *d, const int32_t *lengths, random_state *r) {
     order[i] = order[j];
     order[j] = kept;
   }
-  for (int64_t s = 0; s < d->dims[DIM_SEQS]; s++) {
+  for (int64_t s = 0; good && s < d->dims[DIM_SEQS]; s++) {
     int64_t own = (lengths[s] + d->contract->kv.page - 1) / d->contract->kv.page;
-    for (int64_t copy = 0; copy < copies; copy++)
+    for (int64_t copy = 0; table && copy < copies; copy++)
       for (int64_t p = 0; p < width; p++)
-        table[(s * copies + copy) * width + p] = p < own ? order[dealt + p] : 0;
+        put_page(d->contract, table, (s * copies + copy) * width + p, p < own ? order[dealt + p] : 0);
+    good = bench_lists_fill(d, s, lengths[s], order + dealt, r);
     dealt += own;
   }
   free(order);
-  return true;
+  return good;
 }
 
 static void set_sizes(bench_data *d, const bench_shape *shape, const int32_t *lengths) {
   const contract *c = d->contract;
+  d->tokens = 0;
   for (int64_t i = 0; i < shape->seqs; i++) {
     int64_t pages = (lengths[i] + c->kv.page - 1) / c->kv.page;
     d->dims[DIM_PAGES] += pages;
     if (pages > d->dims[DIM_TABLE_PAGES]) d->dims[DIM_TABLE_PAGES] = pages;
     if (lengths[i] > d->longest) d->longest = lengths[i];
+    d->tokens += bench_seen(c, lengths[i]);
   }
-  d->dims[DIM_SEQS] = shape->seqs;
+  d->dims[DIM_SEQS] = d->dims[DIM_TABLE_ROWS] = shape->seqs;
+  d->dims[DIM_LISTED] = bench_listed(c);
   d->dims[DIM_ROWS] = 1;
   d->dims[DIM_KV_HEADS] = shape->kv_heads;
   read_bytes bytes = read_bytes_of(c);
@@ -136,21 +147,21 @@ hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *s
                           uint64_t seed, diags *errors) {
   *d = (bench_data){.contract = c};
   random_state r = {seed};
-  int32_t *lengths = calloc((size_t)shape->seqs, sizeof *lengths);
+  int32_t *lengths = d->lengths = calloc((size_t)shape->seqs, sizeof *lengths);
   if (!lengths) return out_of_memory((size_t)shape->seqs * sizeof *lengths, errors);
-  d->tokens = bench_lengths(shape, ragged, lengths);
+  bench_lengths(shape, ragged, lengths);
   set_sizes(d, shape, lengths);
   hd_status status = allocate(d, errors);
   if (status == HD_OK) {
     memset(d->slab, 0, d->slab_bytes);
-    memcpy(d->memory[TENSOR_LENGTHS], lengths, (size_t)shape->seqs * sizeof *lengths);
+    if (d->memory[TENSOR_LENGTHS])
+      memcpy(d->memory[TENSOR_LENGTHS], lengths, (size_t)shape->seqs * sizeof *lengths);
     fill_all(d, &r);
     if (!deal_pages(d, lengths, &r)) status = out_of_memory((size_t)d->dims[DIM_PAGES] * 4, errors);
   }
   /* The strides, and a check that everything fits together. */
   if (status == HD_OK) status = bind_dims(c, "decode", &d->host, d->dims, errors);
   d->dims[DIM_TOKENS] = d->tokens;
-  free(lengths);
   if (status != HD_OK) bench_data_finish(d);
   return status;
 }
@@ -158,6 +169,7 @@ hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *s
 void bench_data_finish(bench_data *d) {
   for (int i = 0; i < TENSOR_COUNT; i++)
     free(d->memory[i]);
+  free(d->lengths);
   free(d->slab);
   *d = (bench_data){0};
 }

@@ -10,8 +10,11 @@ typedef struct bench_data {
   const contract *contract;
   tensors host; /* of the decode; out and lse included */
   int64_t dims[DIM_COUNT];
-  int64_t tokens, longest, bytes; /* visible tokens; bytes of K, V and scales that must be read */
-  void *memory[TENSOR_COUNT];     /* of tensors outside the slab */
+  /* Tokens that rows see, for each kv head alike; of the longest sequence, seen or not; bytes of K, V and
+   * scales that must be read. */
+  int64_t tokens, longest, bytes;
+  int32_t *lengths;           /* of each sequence */
+  void *memory[TENSOR_COUNT]; /* of tensors outside the slab */
   unsigned char *slab;
   size_t slab_bytes, offset[TENSOR_COUNT]; /* bytes; of tensors inside the slab */
 } bench_data;

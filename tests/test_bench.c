@@ -1,6 +1,6 @@
 /* Claims about benchmarks: what is counted, how it is timed, that nothing is timed which is wrong. */
 #include "../generator/emit_read.h"
-#include "../runtime/bench_data.h"
+#include "../runtime/bench_lists.h"
 #include "../runtime/oracle.h"
 #include "example_contract.h"
 
@@ -149,6 +149,64 @@ Test(bench, every_page_is_used_once) {
     cr_expect_eq(seen[p], 1);
   cr_expect(moved > pages / 2, "pages come in random order");
   free(seen);
+  bench_data_finish(&d);
+  diags_finish(&errors);
+}
+
+static contract blocks_contract(void) {
+  contract c = fp8_contract(16, 64);
+  c.select.form = SELECT_BLOCKS;
+  c.select.block = 128;
+  return c;
+}
+
+Test(bench, lists_name_sixteen_blocks_and_the_last_among_them) {
+  contract c = blocks_contract();
+  const bench_shape s = {2, 3000, 3, 2};
+  bench_data d;
+  diags errors;
+  diags_init(&errors);
+  cr_expect_eq(bench_seen(&c, 2048), 2048);
+  cr_expect_eq(bench_seen(&c, 3000), 15 * 128 + 56, "24 blocks, the last of 56 tokens");
+  cr_expect_eq(bench_seen(&c, 7), 7);
+  cr_assert_eq(bench_data_init(&d, &c, &s, false, 1, &errors), HD_OK);
+  cr_expect_eq(d.tokens, 2 * (15 * 128 + 56), "only these are read");
+  cr_expect_eq(d.bytes, d.tokens * 3 * 2 * (64 + 4));
+  cr_assert_eq(d.dims[DIM_LISTED], 16);
+  const int32_t *list = d.memory[TENSOR_BLOCK_LIST];
+  for (int n = 0; n < 6; n++, list += 16) {
+    int listed[24] = {0}, moved = 0;
+    for (int i = 0; i < 16; i++) {
+      cr_assert(list[i] >= 0 && list[i] < 24);
+      cr_assert_eq(listed[list[i]]++, 0, "twice");
+      moved += i > 0 && list[i] < list[i - 1];
+    }
+    cr_expect_eq(listed[23], 1);
+    cr_expect_gt(moved, 0, "in random order");
+  }
+  bench_data_finish(&d);
+  diags_finish(&errors);
+}
+
+Test(bench, token_lists_name_tokens_of_their_own_sequence) {
+  contract c = example_contract(1, 64, 64);
+  c.kv.k = c.kv.v = example_layout("b h d", 1, 64);
+  c.select.form = SELECT_TOKENS;
+  c.select.per = PER_ROW;
+  const bench_shape s = {2, 2100, 1, 1};
+  bench_data d;
+  diags errors;
+  diags_init(&errors);
+  cr_assert_eq(bench_data_init(&d, &c, &s, false, 1, &errors), HD_OK);
+  cr_assert_eq(d.dims[DIM_LISTED], 2048);
+  int *owner = calloc(4200, sizeof *owner);
+  const int32_t *list = d.memory[TENSOR_TOKEN_LIST];
+  for (int i = 0; i < 2 * 2048; i++) {
+    cr_assert(list[i] >= 0 && list[i] < 4200);
+    cr_assert_eq(owner[list[i]], 0, "no token is listed twice, in one sequence or in two");
+    owner[list[i]] = 1 + i / 2048;
+  }
+  free(owner);
   bench_data_finish(&d);
   diags_finish(&errors);
 }
@@ -589,6 +647,25 @@ Test(bench, an_emulated_device_checks_and_gives_no_times) {
     cr_expect_eq(r[i].splits, i + 1);
     cr_expect(r[i].changed && r[i].shape.heads_per_kv == 4);
   }
+  session_close(&s);
+  diags_finish(&errors);
+}
+
+Test(bench, lists_of_blocks_are_checked_against_the_oracle) {
+  session s;
+  diags errors;
+  const bench_shape shape = {3, 2300, 2, 0};
+  bench_options options = {.ragged = true, .repeat = 7, .split_count = 2, .splits = {1, 3}};
+  static bench_result r[2];
+  contract c = blocks_contract();
+  diags_init(&errors);
+  open_emulated(&s, &errors);
+  hd_status status = bench_run(&s, &c, "blocks", &(variant){0}, &shape, &options, r, &errors);
+  cr_assert_eq(status, HD_OK, "%s", errors.count ? errors.items[0].message : "");
+  for (int i = 0; i < 2; i++)
+    cr_expect(r[i].good && r[i].rms > 0 && r[i].rms < 2.5e-3, "%s", r[i].problem);
+  c.query.rows = 2;
+  cr_expect_eq(bench_run(&s, &c, "rows", &(variant){0}, &shape, &options, r, &errors), HD_DECLINED);
   session_close(&s);
   diags_finish(&errors);
 }
