@@ -196,7 +196,7 @@ void write_scales_inside(const contract *c, bool writer, text *out) {
   if (!c->scale.inside) return;
   const char *qualifier = writer ? "" : "const ";
   const int64_t at[] = {c->scale.k_at, c->scale.v_at};
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < (writer && c->kv.v_in_k ? 1 : 2); i++)
     text_addf(out, "  %sscale_t *const %c_scale = (%sscale_t *)((%su8 *)%c_cache + %lld); // in the pages\n",
               qualifier, "kv"[i], qualifier, qualifier, i == 1 && c->kv.v_in_k ? 'k' : "kv"[i],
               (long long)at[i]);

@@ -6,7 +6,7 @@
 
 enum { READ_THREADS = 512, READ_IN_FLIGHT = 8 };
 
-/* Bytes of one side: `dim` elements and their scales. */
+/* Bytes of one side: `width` elements and their scales. */
 static void add_side(const contract *c, dtype d, int width, int group, read_bytes *bytes) {
   int scale = dtype_bytes(c->scale.dtype);
   bytes->token_head += (int64_t)width * dtype_bytes(d);
@@ -17,8 +17,9 @@ static void add_side(const contract *c, dtype d, int width, int group, read_byte
 
 read_bytes read_bytes_of(const contract *c) {
   read_bytes bytes = {0};
-  add_side(c, c->kv.k_dtype, c->head_dim.qk, c->scale.group_k, &bytes);
-  add_side(c, c->kv.v_dtype, c->head_dim.v, c->scale.group_v, &bytes);
+  add_side(c, c->kv.k_dtype, contract_coded_k(c), c->scale.group_k, &bytes);
+  if (c->kv.tail.channels) bytes.token_head += (int64_t)c->kv.tail.channels * dtype_bytes(c->kv.tail.dtype);
+  if (!c->kv.v_in_k) add_side(c, c->kv.v_dtype, c->head_dim.v, c->scale.group_v, &bytes);
   return bytes;
 }
 

@@ -116,6 +116,9 @@ hd_status plan_write(const contract *c, const variant *v, const target *t, write
   check_cache(c, t, KERNEL_WRITE, "write", errors);
   check_dim("head_dim.qk", c->head_dim.qk, MOST_QK, errors);
   check_dim("head_dim.v", c->head_dim.v, MOST_V, errors);
+  if (c->kv.tail.channels % DIM_STEP != 0) /* then no load takes channels of both */
+    diags_decline_number(errors, "decline.tail", "kv.tail.channels", c->kv.tail.channels, "a multiple of %d",
+                         DIM_STEP);
   const int groups[] = {c->scale.group_k, c->scale.group_v};
   for (int i = 0; i < 2; i++)
     if (c->scale.granularity == SCALE_GROUP && groups[i] % 8 != 0)

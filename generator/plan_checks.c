@@ -33,9 +33,6 @@ void check_cache(const contract *c, const target *t, unsigned kernel, const char
       !(group && c->scale.dtype == DTYPE_E8M0))
     diags_decline(errors, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
                   group ? "fp32, fp16, e8m0" : "fp32, fp16");
-  if (c->kv.v_in_k) diags_decline(errors, "decline.shared-values", "kv.v", "k", "a cache of its own");
-  if (c->kv.tail.channels)
-    diags_decline(errors, "decline.tail", "kv.tail", "a tail of another format", "none");
 }
 
 /* Pages of a list are whole ones, and a list does not say where its tokens stood. */
@@ -52,6 +49,9 @@ static void check_lists(const contract *c, diags *errors) {
 }
 
 void check_decode(const contract *c, diags *errors) {
+  if (c->kv.v_in_k) diags_decline(errors, "decline.shared-values", "kv.v", "k", "a cache of its own");
+  if (c->kv.tail.channels)
+    diags_decline(errors, "decline.tail", "kv.tail", "a tail of another format", "none");
   if (c->query.rows < 1 || c->query.rows > 8)
     diags_decline_number(errors, "decline.query-rows", "query.rows", c->query.rows, "1 to 8");
   if (c->query.heads_per_kv < 1 || c->query.heads_per_kv > 128)

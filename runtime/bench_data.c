@@ -114,9 +114,10 @@ static void set_sizes(bench_data *d, const bench_shape *shape, const int32_t *le
   d->dims[DIM_SEQS] = d->dims[DIM_TABLE_ROWS] = shape->seqs;
   d->dims[DIM_LISTED] = bench_listed(c);
   d->dims[DIM_ROWS] = 1;
-  d->dims[DIM_KV_HEADS] = shape->kv_heads;
+  /* A cache without h has one kv head. */
+  d->dims[DIM_KV_HEADS] = layout_has_axis(&c->kv.k, AXIS_H) ? shape->kv_heads : 1;
   read_bytes bytes = read_bytes_of(c);
-  d->bytes = d->tokens * (shape->kv_heads * bytes.token_head + bytes.token);
+  d->bytes = d->tokens * (d->dims[DIM_KV_HEADS] * bytes.token_head + bytes.token);
 }
 
 /* Shapes of all tensors, the slab first. */

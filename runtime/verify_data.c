@@ -109,13 +109,14 @@ static bool set_sizes(verify_data *d, int32_t lengths[CASE_MAX_SEQS]) {
   d->sizes[DIM_SEQS] = seqs;
   d->sizes[DIM_ROWS] = contract_rows_are_sequences(d->contract) ? 1 : d->contract->query.rows;
   d->sizes[DIM_TABLE_ROWS] = seqs;
-  d->sizes[DIM_KV_HEADS] = from->kv_heads;
-  int64_t lists = d->contract->select.per == PER_KV_HEAD ? from->kv_heads : 1;
+  /* A cache without h has one kv head. */
+  d->sizes[DIM_KV_HEADS] = layout_has_axis(&d->contract->kv.k, AXIS_H) ? from->kv_heads : 1;
+  int64_t lists = d->contract->select.per == PER_KV_HEAD ? d->sizes[DIM_KV_HEADS] : 1;
   d->sizes[DIM_TABLE_PAGES] = d->contract->select.form == SELECT_INDPTR ? pages * lists : most_pages + 2;
   d->sizes[DIM_PAGES] = pages + 3;
   d->sizes[DIM_TOKENS] = d->live_tokens + (from->traits & TRAIT_SKIPPED ? 1 + d->live_tokens / 3 : 0);
   if (from->traits & TRAIT_FAR) {
-    int64_t per_page = layout_inner_elements(&d->contract->kv.k) * from->kv_heads;
+    int64_t per_page = layout_inner_elements(&d->contract->kv.k) * d->sizes[DIM_KV_HEADS];
     d->sizes[DIM_PAGES] += ((int64_t)1 << 31) / per_page + 1;
   }
   d->first_token = calloc((size_t)seqs + 1, sizeof *d->first_token);
@@ -156,7 +157,7 @@ static void list_pages(verify_data *d, int64_t seq, const int64_t *own, int64_t 
 static int64_t *shuffled_pages(const verify_data *d, random_state *r) {
   int64_t pages = d->sizes[DIM_PAGES], pool = pages;
   if (d->from->traits & TRAIT_FAR)
-    pool -= ((int64_t)1 << 31) / (layout_inner_elements(&d->contract->kv.k) * d->from->kv_heads);
+    pool -= ((int64_t)1 << 31) / (layout_inner_elements(&d->contract->kv.k) * d->sizes[DIM_KV_HEADS]);
   int64_t *order = calloc((size_t)pool + 1, sizeof *order);
   if (!order) return NULL;
   for (int64_t i = 0; i < pool; i++)

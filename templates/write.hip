@@ -38,27 +38,28 @@ template <typename Side> DEVICE scale_t row_scale_of(float largest) {
   return scale_of(largest == 0.0f ? Side::ZERO_ROW : max_of(largest, AMAX_FLOOR) / Side::QMAX);
 }
 
-// `rows`: the token's, one a kv head. `scale_of_part`: where the scale of a group of channels lies.
+// Stores the channels of one array: K's, V's, or those of a tail. `rows`: the token's from the array's first channel
+// on, one a kv head. `scale_of_part`: where the scale of a group of channels lies.
 template <typename Side, typename Offset, typename Scale>
 DEVICE void write_row(const u8 *rows, int head, int kv_heads, u8 *page, bool active, int lane_in_row, Offset offset,
                       Scale scale_of_part) {
-  const u8 *row = rows + (i64)head * Side::HEAD_DIM * QUERY::BYTES;
+  const u8 *row = rows + (i64)head * Side::WIDTH * QUERY::BYTES;
   const int first_channel = active ? lane_in_row * LOAD : Side::HEAD_DIM;
   constexpr int STEP = ROW_LANES * LOAD; // a lane's next channels
   float stored = 1.0f;
-  if constexpr (WORKED_OUT && Side::PART == Side::HEAD_DIM) { // one scale for the row, or for those of all heads
+  if constexpr (Side::WORKED_OUT && Side::PART == Side::HEAD_DIM) { // one scale for the row, or for those of all heads
     float largest = 0;
     for (int channel = first_channel; channel < Side::HEAD_DIM; channel += STEP)
       for (int h = ALL_HEADS ? 0 : head; h < (ALL_HEADS ? kv_heads : head + 1); h++)
-        largest = max_of(largest, largest_of(rows + ((i64)h * Side::HEAD_DIM + channel) * QUERY::BYTES));
+        largest = max_of(largest, largest_of(rows + ((i64)h * Side::WIDTH + channel) * QUERY::BYTES));
     const scale_t rounded = row_scale_of<Side>(row_max(largest));
     if (active && lane_in_row == 0 && (!ALL_HEADS || head == 0)) *scale_of_part(0) = rounded;
     stored = scale_value(rounded);
-  } else if constexpr (SCALED && !WORKED_OUT) {
+  } else if constexpr (Side::SCALED && !Side::WORKED_OUT) {
     if (active) stored = scale_value(*scale_of_part(0));
   }
   for (int channel = first_channel; channel < Side::HEAD_DIM; channel += STEP) {
-    if constexpr (WORKED_OUT && Side::PART < Side::HEAD_DIM) { // one for a group of channels
+    if constexpr (Side::WORKED_OUT && Side::PART < Side::HEAD_DIM) { // one for a group of channels
       float largest = 0;
       for (int i = 0; i < Side::PART; i += LOAD)
         largest = max_of(largest, largest_of(row + (channel / Side::PART * Side::PART + i) * QUERY::BYTES));
@@ -72,7 +73,7 @@ DEVICE void write_row(const u8 *rows, int head, int kv_heads, u8 *page, bool act
     UNROLL for (int i = 0; i < LOAD / QUERY::PER_WORD; i++) QUERY::unpack(words[i], x + i * QUERY::PER_WORD);
     UNROLL for (int i = 0; i < LOAD; i++) {
       float code = x[i];
-      if constexpr (SCALED) code = stored == 0.0f ? x[i] == x[i] ? 0.0f : x[i] : x[i] / stored;
+      if constexpr (Side::SCALED) code = stored == 0.0f ? x[i] == x[i] ? 0.0f : x[i] : x[i] / stored;
       const u32 bits = Side::COPIED ? words[i / 2] >> i % 2 * 16 : encode<Side>(code); // COPIED: even a NaN keeps its bits
       u8 *to = page + offset((u32)(channel + i)) * Side::STORED::BYTES;
       if constexpr (Side::STORED::BYTES == 1)
@@ -95,14 +96,6 @@ KERNEL(THREADS) void heddle_write(
   const bool active = place >= 0 && place / PAGE < pages; // beyond the cache an offset could wrap into it
   const i64 page = active ? place / PAGE : 0;
   const u32 slot = active ? (u32)(place - page * PAGE) : 0;
-  const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
-  u8 *k_page = (u8 *)k_cache + (page * k_stride_b + head * k_stride_h) * k_side::STORED::BYTES;
-  u8 *v_page = (u8 *)v_cache + (page * v_stride_b + head * v_stride_h) * v_side::STORED::BYTES;
-  const u8 *k_rows = (const u8 *)k + token * kv_heads * k_side::HEAD_DIM * QUERY::BYTES;
-  const u8 *v_rows = (const u8 *)v + token * kv_heads * v_side::HEAD_DIM * QUERY::BYTES;
 //@ row_scales
-  write_row<k_side>(k_rows, head, kv_heads, k_page, active, lane_in_row,
-                    [&](u32 channel) { return k_offset(slot, channel, k_heads_stride); }, k_row_scale);
-  write_row<v_side>(v_rows, head, kv_heads, v_page, active, lane_in_row,
-                    [&](u32 channel) { return v_offset(slot, channel, v_heads_stride); }, v_row_scale);
+//@ write_rows
 }
