@@ -234,6 +234,8 @@ typedef struct hd_match_request {
   /* A kernel that the engine already has for these tensors, by a name of its choice; NULL: none. With one
    * only candidates that are known to be better than it are used. */
   const char *incumbent;
+  int32_t block;    /* tokens of a block of block_list; 0: not said */
+  int32_t reserved; /* 0 */
 } hd_match_request;
 
 typedef struct hd_candidate {

@@ -85,6 +85,10 @@ static void check_features(question *q) {
   if (r->window != c->mask.window)
     diags_decline_number(&q->answer->declines, "match.window", "mask.window", r->window, "%d (0: none)",
                          c->mask.window);
+  bool blocks = c->select.form == SELECT_BLOCKS;
+  if (blocks && r->block != 0 && r->block != c->select.block)
+    diags_decline_number(&q->answer->declines, "match.block", "select.block", r->block, "%d",
+                         c->select.block);
   check_value(q, "match.softcap", "logits.softcap", r->softcap, c->logits.softcap);
   check_logits_scale(q);
   if (r->prefix && !contract_rows_are_sequences(c))
@@ -151,7 +155,7 @@ static void answer(question *q) {
 }
 
 hd_status match_best(const match_request *r, const match_candidate *candidates, int count,
-                   const char *target_name, match_answer *answers, int *out_chosen) {
+                     const char *target_name, match_answer *answers, int *out_chosen) {
   int chosen = -1;
   bool kept = true;
   for (int i = 0; i < count; i++) {

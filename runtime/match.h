@@ -20,6 +20,7 @@ typedef struct match_request {
   bool causal; /* a row sees no later row of its own sequence; means nothing with one row */
   bool prefix; /* rows follow cached tokens, and sequences of one call differ in their number of rows */
   int window;  /* tokens */
+  int block;   /* tokens of a block of block_list; 0: not said */
   double softcap;
   double logits_scale; /* 0: 1 / sqrt(head_dim.qk) */
   int splits;          /* workgroups a sequence is to be shared by; 0: the policy's */
@@ -55,7 +56,7 @@ typedef struct match_answer {
  * HD_DECLINED: none serves; each answer says why, also for a target that nobody knows. HD_OUT_OF_MEMORY: a
  * reason could not be kept. Threads may ask at the same time. A candidate that serves costs no allocation. */
 hd_status match_best(const match_request *r, const match_candidate *candidates, int count,
-                   const char *target_name, match_answer *answers, int *out_chosen);
+                     const char *target_name, match_answer *answers, int *out_chosen);
 void match_answers_finish(match_answer *answers, int count);
 
 /* A request from its JSON description (docs/match.md has the fields). The request borrows from this struct,

@@ -186,6 +186,9 @@ static void read_prefix(reading *r) {
 static void read_window(reading *r) {
   r->out->request.window = (int)read_count(r, INT32_MAX);
 }
+static void read_block(reading *r) {
+  r->out->request.block = (int)read_count(r, INT32_MAX);
+}
 static void read_softcap(reading *r) {
   r->out->request.softcap = json_read_number(&r->json);
 }
@@ -216,6 +219,7 @@ hd_status match_read(const char *json, size_t length, match_description *out, di
       {"causal", read_causal},
       {"prefix", read_prefix},
       {"window", read_window},
+      {"block", read_block},
       {"softcap", read_softcap},
       {"logits_scale", read_logits_scale},
       {"splits", read_splits},

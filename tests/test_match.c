@@ -43,8 +43,8 @@ static match_request request_for(const contract *c, operation o, const char *tar
 }
 
 static const int64_t usual_dims[DIM_COUNT] = {
-    [DIM_SEQS] = SEQS,         [DIM_ROWS] = 1,  [DIM_KV_HEADS] = HEADS, [DIM_PAGES] = PAGES,
-    [DIM_TABLE_PAGES] = TABLE, [DIM_TOKENS] = 5};
+    [DIM_SEQS] = SEQS,         [DIM_ROWS] = 1,   [DIM_KV_HEADS] = HEADS,  [DIM_PAGES] = PAGES,
+    [DIM_TABLE_PAGES] = TABLE, [DIM_TOKENS] = 5, [DIM_TABLE_ROWS] = SEQS, [DIM_LISTED] = 6};
 
 static match_request usual(const contract *c) {
   return request_for(c, OPERATION_DECODE, "gfx950", usual_dims);
@@ -337,6 +337,50 @@ Test(match, facts_that_contradict_the_tensors_decline) {
   r = usual(&c);
   r.query_heads = 64;
   expect(&r, &c, "match.contradiction", "query_heads", "64", "16, as the tensors have it");
+}
+
+Test(match, block_lists_are_of_the_contracts_blocks) {
+  contract c = shuffled();
+  c.select.form = SELECT_BLOCKS;
+  c.select.block = 128;
+  match_request r = usual(&c);
+  expect_match(&r, &c);
+  r.block = 128;
+  expect_match(&r, &c);
+  r.block = 64;
+  expect(&r, &c, "match.block", "select.block", "64", "128");
+  c.select.block = 24;
+  r.block = 24;
+  expect(&r, &c, "decline.select-block", "select.block", "24", "a multiple of the page, 16");
+  c = shuffled(); /* an engine that has lists, asked of a contract without */
+  expect(&r, &c, "bind.unneeded", "block_list", "given", "none");
+}
+
+Test(match, lists_take_rows_behind_a_prefix_where_each_has_its_length) {
+  contract c = shuffled();
+  c.select.form = SELECT_BLOCKS;
+  c.select.block = 128;
+  match_request r = usual(&c);
+  r.prefix = true;
+  expect(&r, &c, "match.prefix", "query.rows", "rows behind a cached prefix",
+         "the same number of rows, at most 1, for each sequence");
+  c.select.per = PER_ROW;
+  r = usual(&c);
+  r.prefix = true;
+  expect_match(&r, &c);
+  r.longest = 16 * TABLE + 1;
+  expect(&r, &c, "match.length", "longest", "145", "0 to 144");
+}
+
+Test(match, token_lists_take_sequences_of_any_length) {
+  contract c = example_contract(1, 128, 128);
+  c.kv.k = c.kv.v = example_layout("b h d", 1, 128);
+  c.select.form = SELECT_TOKENS;
+  c.select.per = PER_ROW;
+  match_request r = usual(&c);
+  r.longest = 1 << 20;
+  r.prefix = true;
+  expect_match(&r, &c);
 }
 
 Test(match, features_are_the_contracts_and_nothing_less) {

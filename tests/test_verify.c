@@ -114,6 +114,39 @@ Test(verify, every_way_of_selecting_is_generated_right) {
       }
 }
 
+/* Of block lists a row may see the tokens of another sequence's table; a wrong place of either is found. */
+Test(verify, lists_are_generated_right) {
+  const struct {
+    select_form form;
+    select_per per;
+    int page, rows;
+  } ways[] = {{SELECT_BLOCKS, PER_SEQUENCE, 16, 1},
+              {SELECT_BLOCKS, PER_SEQUENCE, 16, 3},
+              {SELECT_BLOCKS, PER_ROW, 16, 1},
+              {SELECT_TOKENS, PER_ROW, 1, 2},
+              {SELECT_TOKENS, PER_KV_HEAD, 1, 1}};
+  for (size_t n = 0; n < sizeof ways / sizeof *ways; n++)
+    for (uint64_t seed = 0; seed < 4; seed++) {
+      contract c = ways[n].page == 1 ? example_contract(1, 64, 64) : bf16_contract();
+      c.query.rows = ways[n].rows;
+      c.select.form = ways[n].form;
+      c.select.block = ways[n].form == SELECT_BLOCKS ? 32 : 0;
+      c.select.per = ways[n].per;
+      solved s;
+      solve(&s, c, case_named(seed % 2 ? "lists" : "lists-split"), seed);
+      verify_outcome o = judge(&s);
+      cr_assert(o.good, "way %zu: %s", n, o.problem);
+      cr_assert_gt(s.data.sizes[DIM_LISTED], 0);
+      unsigned char *out = s.data.memory[TENSOR_OUT];
+      size_t bytes = tensor_bytes(&s.data.decode.by_name[TENSOR_OUT]);
+      for (size_t i = 0; i < bytes / 2; i += 2) /* out's first half: where one list is empty another isn't */
+        out[i + 1] ^= 0x80;
+      o = judge(&s);
+      cr_assert(!o.good, "way %zu: half of the outputs have the wrong sign", n);
+      verify_data_finish(&s.data);
+    }
+}
+
 Test(verify, several_rows_see_each_its_own_tokens) {
   contract c = fp8_contract();
   c.query.rows = 3;

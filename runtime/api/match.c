@@ -15,6 +15,7 @@ static bool read_request(const hd_match_request *from, match_request *out, diags
       .causal = r.causal != 0,
       .prefix = r.prefix != 0,
       .window = r.window,
+      .block = r.block,
       .softcap = r.softcap,
       .logits_scale = r.logits_scale,
       .splits = r.splits,
