@@ -288,7 +288,7 @@ hd_status emit_check(const contract *c, operation o, const variant *v, const tar
   write_plan write;
   if (o == OPERATION_WRITE) return plan_write(&resolved, v, t, &write, errors);
   hd_status status = plan_decode(&resolved, v, t, &decode, errors);
-  if (status == HD_OK && decode.structure == STRUCTURE_RING) {
+  if (status == HD_OK && decode.structure == STRUCTURE_RING && t->family == FAMILY_CUDA) {
     ring_plan ring;
     status = plan_ring(&resolved, v, t, &ring, errors);
   }

@@ -4,6 +4,7 @@
 #define HEDDLE_EMIT_ATTENTION_H
 
 #include "emit_internal.h"
+#include "plan.h"
 
 typedef struct attention_fences {
   const contract *contract;
@@ -25,6 +26,13 @@ extent sequence_extent(const contract *c);
 bool fill_attention(const attention_fences *f, const char *name, text *out);
 void write_store_output(const contract *c, text *out);
 void write_merge_shape(text *out);
+
+/* The fences that only a ring on an AMD target fills ("staged …"), and what the direct structure has instead.
+ */
+
+bool fill_staged(const attention_fences *f, const decode_plan *p, const char *name, text *out);
+void write_staged_summary(const decode_plan *p, text *out);
+void write_staged_shape(const decode_plan *p, text *out);
 
 hd_status emit_ring(const contract *c, const variant *v, const target *t, const template_source *templates,
                     text *out_source, descriptor *out_descriptor, diags *errors);

@@ -26,7 +26,9 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
   const matrix_op *op = p->op;
   int bytes = dtype_bytes(c->kv.k_dtype), v_bytes = dtype_bytes(c->kv.v_dtype);
   text_addf(out, "// ---- solved by the generator\n//\n");
-  if (*p->structure_reason)
+  if (p->structure == STRUCTURE_RING)
+    write_staged_summary(p, out);
+  else if (*p->structure_reason)
     text_addf(out, "// Structure: direct to registers, since %s.\n", p->structure_reason);
   text_addf(out, "// Products: %d %s rows x %d columns; q in %d part%s, weights in %d%s.\n", op->rows,
             "token or channel", op->columns, p->q_parts, p->q_parts > 1 ? "s" : "", p->p_parts,
@@ -134,6 +136,7 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   text_addf(out, "constexpr float P_SHIFT = %d;\n", p->p_shift);
   write_bool(out, "K_SCALED", token_scales(c));
   write_bool(out, "V_SCALED", token_scales(c));
+  write_staged_shape(p, out);
   text_add(out, "\n");
 }
 
@@ -228,7 +231,7 @@ static bool fill(void *user, const char *name, text *out) {
     if (token_scales(c)) write_load_scales("tile", out);
   } else if (strcmp(name, "load_scales next") == 0) {
     if (token_scales(c)) write_load_scales("tile + WAVES", out);
-  } else {
+  } else if (!fill_staged(&f->shared, f->plan, name, out)) {
     return fill_attention(&f->shared, name, out);
   }
   return true;
@@ -243,7 +246,7 @@ static void describe_decode(const contract *c, const decode_plan *p, kernel_desc
   add_decode_arguments(c, k);
 }
 
-static hd_status emit_direct(const contract *c, const decode_plan *p, const template_source *templates,
+static hd_status emit_tiles(const contract *c, const decode_plan *p, const template_source *templates,
                              text *out_source, descriptor *out_descriptor, diags *errors) {
   out_descriptor->tile_tokens = p->tile;
   describe_decode(c, p, &out_descriptor->kernels[0]);
@@ -257,9 +260,9 @@ hd_status emit_decode(const contract *c, const variant *v, const target *t, cons
   decode_plan plan;
   hd_status status = plan_decode(c, v, t, &plan, errors);
   if (status != HD_OK) return status;
-  status = plan.structure == STRUCTURE_RING
+  status = plan.structure == STRUCTURE_RING && t->family == FAMILY_CUDA
                ? emit_ring(c, v, t, templates, out_source, out_descriptor, errors)
-               : emit_direct(c, &plan, templates, out_source, out_descriptor, errors);
+               : emit_tiles(c, &plan, templates, out_source, out_descriptor, errors);
   if (status == HD_OK && contract_makes_lists(c))
     status = emit_select(c, templates, out_source, out_descriptor, errors);
   return status;

@@ -44,7 +44,7 @@ static int p_shift(dtype d) {
 }
 
 /* Channels of K: how many a lane holds, dealt how. */
-static void plan_keys(const contract *c, decode_plan *p) {
+void plan_keys(const contract *c, decode_plan *p) {
   const matrix_op *op = p->op;
   int bytes = dtype_bytes(c->kv.k_dtype);
   p->k_list = round_up(c->head_dim.qk, op->groups * op->elements) / op->groups;
@@ -89,8 +89,10 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
                   "what fits the %d registers of %s with %d queries a page list", t->vgprs, t->name, queries);
     return HD_DECLINED;
   }
-  const char *obstacle = ring_obstacle(c, t);
-  if (!obstacle && v->structure == STRUCTURE_AUTO && v->waves % 4 != 0)
+  const char *obstacle =
+      t->family == FAMILY_CUDA ? ring_obstacle(c, t) : plan_staged(c, v, queries, &p, errors);
+  if (diags_errors(errors) > before) return HD_DECLINED;
+  if (!obstacle && t->family == FAMILY_CUDA && v->structure == STRUCTURE_AUTO && v->waves % 4 != 0)
     obstacle = "a ring computes in warpgroups of 4 waves";
   if (v->structure == STRUCTURE_RING && obstacle) {
     diags_refusef(errors, "decline.structure", "tune.structure", "ring", "direct", "ring is not served: %s",

@@ -13,6 +13,23 @@
 #include "emit.h"
 #include "target.h"
 
+/* How one operand's pieces of 16 bytes lie in a stage of LDS: in the order of memory, but for the three
+ * lowest bits of a piece's number, to which others are added so that lanes read from different banks. */
+typedef struct piece_order {
+  int tokens, channels; /* of a piece: one of the two is 1 */
+  bool tokens_first;    /* the next piece has the next tokens, not the next channels */
+  int copies;           /* instructions that copy a tile's */
+  int turn[3];          /* number of the bit that is added to bit n, or 0 */
+} piece_order;
+
+/* The ring on AMD targets: every wave copies its tiles into stages of its own in LDS. */
+typedef struct staged_plan {
+  int stretch, stretches; /* tokens of a tile that have a page in common; how often that is in a tile */
+  piece_order k, v;
+  int copies; /* of a tile, scales included */
+  int stages, stage_bytes, ring_bytes;
+} staged_plan;
+
 typedef struct decode_plan {
   const target *target;
   structure structure;        /* direct, or ring: then plan_ring has the rest */
@@ -26,6 +43,7 @@ typedef struct decode_plan {
   int rows;    /* most query rows that share a page list; 1 where each row has its own */
   int blocks;  /* blocks of op->columns queries (row, head) in a workgroup */
   int column_groups;       /* workgroups that share the queries of a sequence and kv head */
+  int most_list;           /* tokens a group may own; 0: as many as fit */
   int list, tile;          /* tokens a group owns; tokens of a tile: list * groups */
   int score_tiles;         /* products along tokens: list / row_run */
   int value_tiles;         /* products along V channels in a workgroup */
@@ -46,6 +64,7 @@ typedef struct decode_plan {
   int exchange;       /* channel tiles of outputs that the waves exchange at a time when they meet */
   int lds_bytes;      /* LDS of a workgroup: the query where it lies there, and where the waves meet */
   int registers;      /* estimate of vector registers */
+  staged_plan staged; /* where the structure is a ring and the target AMD's */
   int q_top, p_shift; /* exponents: a q row's largest element, and the largest weight */
 } decode_plan;
 

@@ -16,9 +16,16 @@ void check_shape(const contract *c, const decode_plan *p, diags *errors);
 void check_dim(const char *field, int channels, int most, diags *errors);
 
 /* Lists, tiles, blocks and slices: the first that fits the registers; false when nothing does. */
+void plan_keys(const contract *c, decode_plan *p);
 bool plan_registers(const contract *c, decode_plan *p, int queries);
 /* The waves asked for, or the most up to 4 that fit the LDS. False when those asked for do not fit. */
 bool plan_waves(const variant *v, decode_plan *p, diags *errors);
+/* LDS of a workgroup without the outputs: the numbers of rows and columns of the waves, and the query. */
+int lds_beside_outputs(const decode_plan *p, int waves);
+
+/* The ring on AMD targets, where it is asked for, or favoured and fits. Otherwise `p` stays what it is, and
+ * the result says why (a static text); what was asked for and does not fit is an error besides. */
+const char *plan_staged(const contract *c, const variant *v, int queries, decode_plan *p, diags *errors);
 
 /* Largest power of two that divides n. */
 static inline int power_of_two_in(int64_t n) {

@@ -13,15 +13,20 @@ enum { MOST_BLOCKS = 4 };
 /* Pieces of K at most, and SIMDs of a compute unit, workgroup processor or SM. */
 enum { MOST_PIECES = 9, SIMDS = 4 };
 
+int lds_beside_outputs(const decode_plan *p, int waves) {
+  const matrix_op *op = p->op;
+  int rows = p->blocks * op->columns_per_lane * op->rows * (2 + p->v_parts) * 4;
+  int fragment = op->elements * dtype_bytes(op->operand) * op->columns_per_lane;
+  int fragments = p->blocks * (p->folded ? 1 : p->q_parts) * (p->k_list / op->elements);
+  return waves * rows + (p->query_in_lds ? fragments * fragment * p->target->wave : 0);
+}
+
 /* What the template's SHARED arrays take: `exchange` tiles of outputs and the numbers of a row and column of
  * every wave, and the query. */
 static int lds_bytes(const decode_plan *p, int exchange, int waves) {
   const matrix_op *op = p->op;
   int outputs = exchange * op->columns_per_lane * op->row_run * p->target->wave * 4;
-  int rows = p->blocks * op->columns_per_lane * op->rows * (2 + p->v_parts) * 4;
-  int fragment = op->elements * dtype_bytes(op->operand) * op->columns_per_lane;
-  int fragments = p->blocks * (p->folded ? 1 : p->q_parts) * (p->k_list / op->elements);
-  return waves * (outputs + rows) + (p->query_in_lds ? fragments * fragment * p->target->wave : 0);
+  return waves * outputs + lds_beside_outputs(p, waves);
 }
 
 /* A CUDA kernel declares at most 48 KB of static shared memory, whatever the SM has. */
@@ -167,6 +172,7 @@ bool plan_registers(const contract *c, decode_plan *p, int queries) {
   const matrix_op *op = p->op;
   int least = largest(p->value_op->elements, op->row_run);
   int list = largest(largest(least, op->elements), 16 / dtype_bytes(c->kv.v_dtype));
+  if (p->most_list) list = smallest(list, p->most_list);
   int all_blocks = p->folded ? 1 : round_up(queries, op->columns) / op->columns;
   for (int slices = 1; slices <= 16; slices *= 2)
     for (int groups = 1; groups <= all_blocks; groups++) {

@@ -57,11 +57,11 @@ static const target targets[] = {
     {"gfx942", "MI300X, MI325X", FAMILY_CDNA, 64, 64 * 1024, 64 * 1024, 512, 512, DTYPE_FP8_E4M3FNUZ, 0x4c,
      5.3e12, 304, "prelude_amdgcn.hip", NULL, OPS(gfx942_ops)},
     {"gfx950", "MI355X", FAMILY_CDNA, 64, 160 * 1024, 160 * 1024, 512, 512, DTYPE_FP8_E4M3FN, 0x4f, 8.0e12,
-     256, "prelude_amdgcn.hip", NULL, OPS(gfx950_ops)},
+     256, "prelude_amdgcn.hip", "prelude_gfx950_copies.hip", OPS(gfx950_ops)},
     {"gfx1201", "RX 9070", FAMILY_RDNA, 32, 64 * 1024, 128 * 1024, 256, 1536, DTYPE_FP8_E4M3FN, 0x4e, 0.64e12,
      56, "prelude_amdgcn.hip", NULL, OPS(gfx1201_ops)},
     {"gfx1250", "MI455X", FAMILY_RDNA, 32, 320 * 1024, 320 * 1024, 1024, 1024, DTYPE_FP8_E4M3FN, 0x49,
-     19.6e12, 256, "prelude_amdgcn.hip", NULL, OPS(gfx1250_ops)},
+     19.6e12, 256, "prelude_amdgcn.hip", "prelude_gfx1250_copies.hip", OPS(gfx1250_ops)},
     {"sm_90", "H100, H200", FAMILY_CUDA, 32, 227 * 1024, 228 * 1024, 255, 512, DTYPE_FP8_E4M3FN, 0, 4.8e12,
      132, "prelude_sm90.hip", "prelude_sm90_ring.hip", OPS(sm_90_ops)},
 };

@@ -109,6 +109,7 @@ DEVICE void load_v(tile_words &words, const tile_pages &ids, const u8 *v_head, i
 }
 
 //@ load_scales function
+//@ staged functions
 // The bits of V word i that belong to tokens [first, end), counted from the lane's first token.
 DEVICE u32 kept_bits(int i, token_span seen) {
   constexpr int PER_WORD = KV_V::PER_WORD, BITS = 8 * KV_V::BYTES;
@@ -125,7 +126,10 @@ DEVICE u32 kept_bits(int i, token_span seen) {
 
 // What is not seen becomes 0: 0 * NaN would not.
 DEVICE void clear_invisible(tile_words &words, token_span seen) {
-  UNROLL for (int i = 0; i < VALUE_TILES * V_WORDS; i++) words.v[i] &= kept_bits(i, seen);
+  UNROLL for (int i = 0; i < VALUE_TILES * V_WORDS; i++) {
+    if (STAGES > 0) pin(words.v[i]); // or the bits of all of them are kept in registers from before V is read
+    words.v[i] &= kept_bits(i, seen);
+  }
 }
 
 // Word `word` of V's list for channel tile m: KV_V::PER_WORD consecutive tokens of one channel. Query rows of one
@@ -229,7 +233,7 @@ KERNEL(THREADS) void heddle_decode(
     UNROLL for (int piece = 0; piece < K_BUFFERS; piece++) load_k_piece(ids, of_tile, piece);
   };
   const auto first_loads = [&] {
-    if (tile >= end) return;
+    if (STAGES > 0 || tile >= end) return;
     load_pages(ids, table, tile, seen, index, group);
     load_k_first(tile);
 //@ load_scales tile
@@ -237,6 +241,7 @@ KERNEL(THREADS) void heddle_decode(
     if (tile + WAVES < end) load_pages(ids, table, tile + WAVES, seen, index, group);
   };
   if (EARLY_LOADS) first_loads();
+//@ staged first
 
   // The query (row * HEADS + head) that this lane's column c of block b holds.
   const auto column_of = [&](int b, int c) {
@@ -327,7 +332,8 @@ KERNEL(THREADS) void heddle_decode(
   }
 
   for (; tile < end; tile += WAVES) {
-    const bool more = tile + WAVES < end;
+    const bool more = STAGES == 0 && tile + WAVES < end; // to be requested into registers
+//@ staged keys
     if constexpr (QUERY_IN_LDS) asm volatile("" ::: "memory"); // or its loads would move out of the loop
     // Only tiles at an end of what rows see have tokens that some row does not see.
     const int lane_first = tile * TILE + group * LIST;
@@ -415,6 +421,7 @@ KERNEL(THREADS) void heddle_decode(
         }
       }
 
+//@ staged values
     if constexpr (ROWS == 1)
       if (masked) clear_invisible(words, seen_by(0));
     UNROLL for (int part = 0; part < V_PARTS; part++) {
@@ -491,12 +498,13 @@ KERNEL(THREADS) void heddle_decode(
       load_v(words, ids, v_head, v_stride_b, v_heads_stride, tile + WAVES, first_channel, index, group);
       if (tile + 2 * WAVES < end) load_pages(ids, table, tile + 2 * WAVES, seen, index, group);
     }
+//@ staged next
   }
 
   // The waves meet: every wave leaves its numbers a column in LDS (base, sum, and a top for each part), and its output,
   // EXCHANGE channel tiles at a time.
   constexpr int TILES = BLOCKS * VALUE_TILES;
-  SHARED float shared_output[WAVES][EXCHANGE * PER_LANE * RUN][WAVE];
+//@ shared_output
   SHARED float shared_row[WAVES][BLOCKS * PER_LANE][INDICES][2 + V_PARTS];
   UNROLL for (int b = 0; b < BLOCKS; b++)
     UNROLL for (int c = 0; c < PER_LANE; c++) {

@@ -44,7 +44,7 @@ def share_of_wide_loads(path, kernel):
     text = run(tool('llvm-objdump'), '-d', '--disassemble-symbols=' + kernel, path)
     widths = {'dwordx4': 16, 'b128': 16, 'dwordx3': 12, 'b96': 12, 'dwordx2': 8, 'b64': 8, 'dword': 4, 'b32': 4, 'ushort': 2, 'u16': 2,
               'd16_b16': 2, 'short_d16': 2, 'ubyte': 1, 'u8': 1}
-    loads = [widths.get(w, 4) for w in re.findall(r'\tglobal_load_(\w+)', text)]
+    loads = [widths.get(w, 4) for w in re.findall(r'\tglobal_load_(?:lds_|async_to_lds_)?(\w+)', text)]
     return 100 * sum(w for w in loads if w == 16) / sum(loads) if loads else 0
 
 
@@ -61,6 +61,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser.add_argument('--heddle', default=os.path.join(root, 'build', 'heddle'))
+    parser.add_argument('--variant', default='default', help='skips targets that have none such')
     parser.add_argument('specs', nargs='*', default=sorted(glob.glob(os.path.join(root, 'specs', '*.yaml'))))
     options = parser.parse_args()
     print('| spec | kernel | target | VGPRs | spills | LDS, bytes | waves per SIMD | 16-byte loads, % of bytes loaded |')
@@ -69,7 +70,11 @@ def main():
         for spec in options.specs:
             name = os.path.splitext(os.path.basename(spec))[0]
             for target in ('gfx942', 'gfx950', 'gfx1201', 'gfx1250'):
-                run(options.heddle, 'emit', spec, '--target', target, '-o', folder)
+                emit = [options.heddle, 'emit', spec, '--target', target, '-o', folder]
+                if options.variant != 'default':
+                    emit += ['--kernel', 'decode', '--variant', options.variant]
+                if subprocess.run(emit, capture_output=True).returncode == 1:
+                    continue
                 for source in sorted(glob.glob(os.path.join(folder, '*.%s.hip' % target))):
                     operation = source.split('.')[-3]
                     with open(source[:-4] + '.json') as f:

@@ -30,7 +30,7 @@ class Tune(Case):
         first = self.tune(*SHAPES[:2], '--log', log)
         self.assertEqual((first['measured'], first['kept'], first['evidence']), (1, 0, 'simulated'))
         self.assertIn('evidence: simulated', record.read_text())
-        self.assertIn({'variant': 'ring'}, [{'variant': p['variant']} for p in first['pruned']])
+        self.assertIn({'variant': 'direct-s8'}, [{'variant': p['variant']} for p in first['pruned']])
         second = self.tune(*SHAPES, '--log', log)
         self.assertEqual((second['measured'], second['kept']), (1, 1))
         self.assertEqual(log.read_text().count('time 1x256x1 default 1 3 '), 1, 'what is in the record is not measured again')
