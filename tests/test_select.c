@@ -1,12 +1,14 @@
 /* Claims about the kernel that makes page lists of block and token lists: entry for entry what
  * docs/spec.md says, on every emulated target, whatever the caller lists. The lists are read back from the
  * workspace; that decode then computes the right attention over them is verify's to say. */
+#include "../runtime/oracle.h"
 #include "../runtime/session.h"
+#include "../runtime/verify_data.h"
 #include "example_contract.h"
-#include "layout_fixture.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { PAGE = 16, BLOCK = 64, BLOCK_PAGES = BLOCK / PAGE, MAX_LISTED = 2600 };
@@ -181,7 +183,7 @@ static void check_lists(const selection *s, const char *what) {
 }
 
 /* Fills the selection and checks what the device makes of it, on every target. */
-typedef void (*filler)(selection *s, uint64_t *state);
+typedef void (*filler)(selection *s, random_state *state);
 
 static void on_every_target(const contract *c, const int64_t (*sizes)[5], int count, filler fill) {
   const variant v = {0};
@@ -190,7 +192,7 @@ static void on_every_target(const contract *c, const int64_t (*sizes)[5], int co
     session_kernel k;
     diags d;
     char name[32];
-    uint64_t state = 1;
+    random_state state = {1};
     diags_init(&d);
     snprintf(name, sizeof name, "emu:%s", targets[i]);
     must(session_open(name, COMPILER_LLVM, NULL, &s, &d), &d);
@@ -222,7 +224,7 @@ static const int32_t edge_lengths[] = {
     0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK - 1, 3 * BLOCK, 3 * BLOCK + 1, 3 * BLOCK + PAGE, 4 * BLOCK};
 enum { EDGE_LENGTHS = sizeof edge_lengths / sizeof *edge_lengths };
 
-static void fill_edges(selection *s, uint64_t *state) {
+static void fill_edges(selection *s, random_state *state) {
   (void)state;
   for (int64_t i = 0; i < s->dims[DIM_SEQS]; i++)
     s->lengths[i] = edge_lengths[i % EDGE_LENGTHS];
@@ -238,7 +240,7 @@ Test(select, edges_of_block_lists_for_every_row_and_head) {
 }
 
 /* Page ids past the last live page, and tables that end with the last page, not the last block. */
-static void fill_garbage(selection *s, uint64_t *state) {
+static void fill_garbage(selection *s, random_state *state) {
   (void)state;
   s->lengths[0] = 2 * BLOCK + 1;
   s->lengths[1] = BLOCK + PAGE + 3;
@@ -256,7 +258,7 @@ Test(select, pages_that_no_row_sees_are_not_listed) {
   on_every_target(&c, sizes, 1, fill_garbage);
 }
 
-static void fill_without_mask(selection *s, uint64_t *state) {
+static void fill_without_mask(selection *s, random_state *state) {
   (void)state;
   for (int64_t i = 0; i < s->dims[DIM_SEQS]; i++)
     s->lengths[i] = edge_lengths[i];
@@ -272,7 +274,7 @@ Test(select, without_a_causal_mask_every_row_sees_the_whole_sequence) {
 }
 
 /* Prefill: tokens of three prompts, each a row with its position + 1 as length and its prompt's table. */
-static void fill_prefill(selection *s, uint64_t *state) {
+static void fill_prefill(selection *s, random_state *state) {
   int64_t row = 0, prompts[] = {70, 3, 64};
   for (int prompt = 0; prompt < 3; prompt++)
     for (int64_t p = 0; p < prompts[prompt]; p++, row++) {
@@ -293,7 +295,7 @@ Test(select, tokens_of_a_prefill_share_rows_of_the_table) {
 }
 
 /* Longer than a workgroup, drawn from few and from many. */
-static void fill_long(selection *s, uint64_t *state) {
+static void fill_long(selection *s, random_state *state) {
   for (int64_t i = 0; i < s->dims[DIM_SEQS]; i++)
     s->lengths[i] = (int32_t)(s->dims[DIM_TABLE_PAGES] * PAGE - i * 37);
   int blocks = (int)s->dims[DIM_TABLE_PAGES] / BLOCK_PAGES;
@@ -307,7 +309,7 @@ Test(select, lists_may_be_longer_than_a_workgroup) {
   on_every_target(&c, sizes, 3, fill_long);
 }
 
-static void fill_nothing(selection *s, uint64_t *state) {
+static void fill_nothing(selection *s, random_state *state) {
   (void)state;
   for (int64_t i = 0; i < s->dims[DIM_SEQS]; i++)
     s->lengths[i] = 100;
@@ -317,6 +319,90 @@ Test(select, lists_of_no_entries_are_empty_lists) {
   contract c = blocks_contract(1, PER_SEQUENCE);
   static const int64_t sizes[][5] = {{2, 1, 2, 0, 8}};
   on_every_target(&c, sizes, 1, fill_nothing);
+}
+
+/* ---- graphs ---- */
+
+/* Relative RMS of what the device gives for `out` against the oracle on the same host tensors. */
+static double error_of(session *s, const verify_data *data, const tensors *on_device,
+                       const int64_t dims[DIM_COUNT], diags *d) {
+  const tensor *out = &data->decode.by_name[TENSOR_OUT];
+  int64_t count = tensor_elements(out);
+  double *wanted = allocated(count, sizeof *wanted), error = 0, norm = 0;
+  must(oracle_decode(data->contract, &data->decode, dims, 0.125, wanted, NULL, d), d);
+  must(session_download(s, on_device, &data->decode, TENSOR_OUT, d), d);
+  for (int64_t i = 0; i < count; i++) {
+    double got = get(out->dtype, data->memory[TENSOR_OUT], i);
+    error += (got - wanted[i]) * (got - wanted[i]);
+    norm += wanted[i] * wanted[i];
+  }
+  free(wanted);
+  cr_assert_gt(norm, 0);
+  return sqrt(error / norm);
+}
+
+/* What the next call brings: other lists and shorter sequences, at the same addresses. */
+static void change(session *s, verify_data *data, const tensors *on_device, diags *d) {
+  int32_t *lengths = data->memory[TENSOR_LENGTHS], *list = data->memory[TENSOR_BLOCK_LIST];
+  for (int64_t i = 0; i < data->sizes[DIM_SEQS]; i++)
+    lengths[i] = lengths[i] * 2 / 3;
+  int64_t listed = tensor_elements(&data->decode.by_name[TENSOR_BLOCK_LIST]);
+  for (int64_t i = 0; i < listed; i++)
+    list[i] = (int32_t)((i * 5 + 3) % 7) - 1;
+  const tensor_name names[] = {TENSOR_LENGTHS, TENSOR_BLOCK_LIST};
+  for (int i = 0; i < 2; i++)
+    must(s->device->vtable->copy_in(s->device, NULL, on_device->by_name[names[i]].data,
+                                    data->memory[names[i]], tensor_bytes(&data->decode.by_name[names[i]]), d),
+         d);
+}
+
+Test(select, a_captured_decode_holds_for_other_lists_and_lengths) {
+  const verify_case from = {
+      .name = "graph", .kv_heads = 2, .length_count = 3, .lengths = {{0, 0, 200}, {0, 0, 333}, {0, 0, 90}}};
+  contract c = blocks_contract(2, PER_SEQUENCE);
+  for (int i = 0; i < TARGETS; i++) {
+    session s;
+    session_kernel k;
+    verify_data data;
+    tensors t;
+    diags d;
+    char name[32];
+    int64_t dims[DIM_COUNT];
+    random_state r = {77};
+    device_stream *stream;
+    device_graph *graph;
+    diags_init(&d);
+    snprintf(name, sizeof name, "emu:%s", targets[i]);
+    must(session_open(name, COMPILER_LLVM, NULL, &s, &d), &d);
+    must(session_load(&s, &c, "graph", OPERATION_DECODE, &(variant){0}, &k, &d), &d);
+    must(verify_data_init(&data, &c, &from, 64, &r, &d), &d);
+    must(bind_dims(&c, "write", &data.write, dims, &d), &d);
+    must(oracle_write(&c, &data.write, dims, &d), &d);
+    must(bind_dims(&c, "decode", &data.decode, dims, &d), &d);
+    dims[DIM_SPLITS] = 2;
+    must(session_upload(&s, &c, "decode", &data.decode, &t, &d), &d);
+    t.present[TENSOR_WORKSPACE] = true;
+    size_t bytes = (size_t)descriptor_workspace_bytes(k.descriptor, dims);
+    must(s.device->vtable->allocate(s.device, bytes, &t.by_name[TENSOR_WORKSPACE].data, &d), &d);
+    must(s.device->vtable->stream_create(s.device, &stream, &d), &d);
+    must(s.device->vtable->capture_begin(s.device, stream, &d), &d);
+    must(launch_operation(s.device, stream, k.descriptor, k.functions, &t, dims, 0.125f, &d), &d);
+    must(s.device->vtable->capture_end(s.device, stream, &graph, &d), &d);
+    for (int replay = 0; replay < 3; replay++) {
+      must(s.device->vtable->graph_launch(s.device, graph, stream, &d), &d);
+      must(s.device->vtable->synchronize(s.device, stream, &d), &d);
+      double error = error_of(&s, &data, &t, dims, &d);
+      cr_assert_lt(error, 2.5e-3, "%s, replay %d: %g", targets[i], replay, error);
+      change(&s, &data, &t, &d);
+    }
+    s.device->vtable->graph_destroy(s.device, graph);
+    s.device->vtable->stream_destroy(s.device, stream);
+    session_release(&s, &t);
+    verify_data_finish(&data);
+    session_unload(&s, &k);
+    session_close(&s);
+    diags_finish(&d);
+  }
 }
 
 /* ---- tokens ---- */
@@ -330,7 +416,7 @@ static contract tokens_contract(select_per per) {
   return c;
 }
 
-static void fill_tokens(selection *s, uint64_t *state) {
+static void fill_tokens(selection *s, random_state *state) {
   int64_t listed = s->dims[DIM_LISTED];
   for (int64_t list = 0; list < lists_of(s); list++)
     for (int64_t i = 0; i < listed; i++) {
