@@ -1,5 +1,6 @@
 #include "../build.h"
 #include "../codeobject.h"
+#include "build_output.h"
 #include "verbs.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,6 +225,23 @@ static int report(const cli *c, build_plan *p, build_result *results, double sec
   return cli_output(&out, code);
 }
 
+/* A file with some of the kernels missing would be found out too late: all or nothing. */
+static int write_output(const cli *c, const build_plan *p, const build_result *results, int code) {
+  const build_set all = {p->files, p->file_count, p->jobs, p->job_file, results, p->job_count};
+  diags d;
+  if (code != EXIT_FINE) {
+    fprintf(stderr, "heddle build: %s is not written: not every kernel could be built\n",
+            cli_text(c, "output"));
+    return code;
+  }
+  diags_init(&d);
+  hd_status status = build_output_write(c, &all, &d);
+  if (d.count) cli_complain(cli_text(c, "output"), NULL, &d);
+  if (status == HD_OUT_OF_MEMORY) fprintf(stderr, "heddle build: out of memory\n");
+  diags_finish(&d);
+  return cli_exit_code(status);
+}
+
 static int build_plan_run(const cli *c, build_plan *p, cache *store, compiler_kind kind, int code) {
   size_t count = p->job_count > 0 ? (size_t)p->job_count : 1;
   build_result *results = calloc(count, sizeof *results);
@@ -236,6 +254,7 @@ static int build_plan_run(const cli *c, build_plan *p, cache *store, compiler_ki
   if (p->job_count > 0)
     build_all(store, kind, p->jobs, results, p->job_count, (int)cli_int(c, "jobs", 0), &limits);
   code = report(c, p, results, now() - start, code);
+  if (build_output_wanted(c)) code = write_output(c, p, results, code);
   for (int i = 0; i < p->job_count; i++)
     build_result_finish(&results[i]);
   free(results);
@@ -264,6 +283,7 @@ static int build(cli *c) {
   compiler_kind kind;
   int code = cli_variant(c, &v);
   if (!code) code = cli_compiler(c, &kind);
+  if (!code) code = build_output_check(c);
   if (code) return code;
   if (!plan_init(&p, c->argument_count)) {
     plan_finish(&p);
@@ -297,6 +317,7 @@ static const cli_option build_options[] = {
     {"jobs", 'j', OPTION_INT, "N", "compile N kernels at a time (default: the number of cores)", 1, 1024},
     {"timeout", 0, OPTION_NUMBER, "SECONDS", "give up on a compile after this long (default: 60)", 0, 0},
     {"verbose", 'v', OPTION_FLAG, NULL, "also registers, spills and LDS, read from the code objects", 0, 0},
+    OPTION_ROWS_BUILD_OUTPUT,
     OPTION_ROW_JSON,
     OPTION_ROW_END,
 };
@@ -305,9 +326,15 @@ const cli_verb verb_build = {
     .name = "build",
     .arguments = "SPEC...",
     .summary = "compile kernels into the cache",
-    .details = "One line a kernel: spec, kernel, target, compile time or hit, code-object key, compiler.\n",
+    .details =
+        "One line a kernel: spec, kernel, target, compile time or hit, code-object key, compiler. With "
+        "--embed or\n--bundle the kernels also become files for a build system; the same kernels give the "
+        "same bytes\nanywhere (docs/api.md).\n",
     .examples = "  heddle build specs/*.yaml\n"
-                "  heddle build specs/minimax-m3-dense-fp8.yaml --target gfx950 --compiler llvm --verbose\n",
+                "  heddle build specs/minimax-m3-dense-fp8.yaml --target gfx950 --compiler llvm --verbose\n"
+                "  heddle build my.yaml --target gfx942 --target gfx950 --embed c --symbol my_kernels -o "
+                "my_kernels.c\n"
+                "  heddle build my.yaml --target gfx942 --target gfx950 --bundle -o bundles\n",
     .result =
         "0 all built or found, 1 declined or does not compile, 2 usage, 3 no compiler or another failure",
     .options = build_options,

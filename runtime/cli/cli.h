@@ -93,6 +93,10 @@ hd_status cli_read_file(const char *path, size_t limit, char **out_bytes, size_t
 /* Writes through a temporary name in the same folder, then renames. */
 hd_status cli_write_file(const char *path, const void *bytes, size_t length, diags *d);
 
+hd_status cli_make_folders(const char *path, diags *d); /* mkdir -p */
+/* "NAME.decode": the spec's name as a file name; anything but letters, digits, - _ and . becomes -. */
+void cli_write_stem(const spec *s, const char *operation_text, text *out);
+
 /* A spec with the text it came from, for messages that show the line. */
 typedef struct spec_file {
   const char *path;
@@ -161,9 +165,7 @@ void json_number(text *t, bool *first, const char *name, double value);
 #define OPTION_ROW_COMPILER                                                                                  \
   { "compiler", 0, OPTION_TEXT, "COMPILER", "hiprtc, llvm, nvrtc or auto (default: auto)", 0, 0 }
 #define OPTION_ROW_TUNED                                                                                     \
-  {                                                                                                          \
-    "tuned", 0, OPTION_TEXT, "PATH|none", "tuned records: a file, a folder or none (docs/tuning.md)", 0, 0   \
-  }
+  { "tuned", 0, OPTION_TEXT, "PATH|none", "tuned records: a file, a folder or none (docs/tuning.md)", 0, 0 }
 #define OPTION_ROW_END                                                                                       \
   { NULL, 0, OPTION_FLAG, NULL, NULL, 0, 0 }
 

@@ -18,36 +18,11 @@ typedef struct emit_state {
   int emitted;
 } emit_state;
 
-static hd_status make_folders(const char *path, diags *d) {
-  char *copy = strdup(path);
-  if (!copy) return HD_OUT_OF_MEMORY;
-  for (char *at = copy + 1; *at; at++) {
-    if (*at != '/') continue;
-    *at = 0;
-    mkdir(copy, 0777);
-    *at = '/';
-  }
-  int failed = mkdir(copy, 0777) != 0 && errno != EEXIST;
-  if (failed) diags_errorf(d, "file.write", NULL, "can't make the folder %s: %s", path, strerror(errno));
-  free(copy);
-  return failed ? HD_IO : HD_OK;
-}
-
-/* The spec's name as a file name: anything but letters, digits, - _ and . becomes -. */
-static void write_stem(const spec *s, const descriptor *d, text *out) {
-  const char *name = s->name[0] ? s->name : "spec";
-  for (const char *at = name; *at; at++) {
-    bool plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
-                 *at == '-' || *at == '_' || (*at == '.' && at != name);
-    text_add_bytes(out, plain ? at : "-", 1);
-  }
-  text_addf(out, ".%s.%s", d->operation, d->target);
-}
-
 static hd_status write_pair(emit_state *s, const emission *e, const char *description, text *source_path,
                             text *descriptor_path, diags *d) {
   text_addf(source_path, "%s/", s->folder);
-  write_stem(&s->file->spec, &e->descriptor, source_path);
+  cli_write_stem(&s->file->spec, e->descriptor.operation, source_path);
+  text_addf(source_path, ".%s", e->descriptor.target);
   text_addf(descriptor_path, "%s.json", text_string(source_path));
   text_add(source_path, ".hip");
   if (source_path->failed || descriptor_path->failed) return HD_OUT_OF_MEMORY;
@@ -146,7 +121,7 @@ static int emit_spec(const cli *c, const spec_file *file, text *out, diags *d) {
     template_folder_finish(&folder);
     return code;
   }
-  status = s.folder ? make_folders(s.folder, d) : HD_OK;
+  status = s.folder ? cli_make_folders(s.folder, d) : HD_OK;
   if (status == HD_OK) status = emit_all(&s, &operations, &targets, d);
   template_folder_finish(&folder);
   if (c->json && s.emitted) text_add(out, "]\n");

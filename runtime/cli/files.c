@@ -1,3 +1,4 @@
+#include "../file.h"
 #include "cli.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -127,4 +128,20 @@ hd_status cli_write_file(const char *path, const void *bytes, size_t length, dia
   }
   text_finish(&name);
   return good ? HD_OK : HD_IO;
+}
+
+hd_status cli_make_folders(const char *path, diags *d) {
+  if (file_make_folders(path, 0777) == HD_OK) return HD_OK;
+  diags_errorf(d, "file.write", NULL, "can't make the folder %s: %s", path, strerror(errno));
+  return HD_IO;
+}
+
+void cli_write_stem(const spec *s, const char *operation_text, text *out) {
+  const char *name = s->name[0] ? s->name : "spec";
+  for (const char *at = name; *at; at++) {
+    bool plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
+                 *at == '-' || *at == '_' || (*at == '.' && at != name);
+    text_add_bytes(out, plain ? at : "-", 1);
+  }
+  text_addf(out, ".%s", operation_text);
 }

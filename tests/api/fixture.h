@@ -2,10 +2,29 @@
 #ifndef HEDDLE_TESTS_API_FIXTURE_H
 #define HEDDLE_TESTS_API_FIXTURE_H
 
-#include <criterion/criterion.h>
-#include <heddle.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef FIXTURE_PLAIN /* a program by itself: the first failure ends it */
+#include <stdarg.h>
+#include <stdio.h>
+static inline void fixture_fail(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vfprintf(stderr, format, args);
+  fprintf(stderr, "\n");
+  va_end(args);
+  exit(1);
+}
+#define cr_assert(condition, ...)                                                                            \
+  do {                                                                                                       \
+    if (!(condition)) fixture_fail(__VA_ARGS__);                                                             \
+  } while (0)
+#define cr_assert_eq(a, b, ...) cr_assert((a) == (b), __VA_ARGS__)
+#define cr_assert_str_eq(a, b, ...) cr_assert(strcmp(a, b) == 0, __VA_ARGS__)
+#else
+#include <criterion/criterion.h>
+#endif
+#include <heddle.h>
 
 enum { KV_HEADS = 2, Q_HEADS = 8, DIM = 64, PAGE = 16, SEQS = 3, TABLE = 24, PAGES = SEQS * TABLE };
 enum { LONGEST = TABLE * PAGE, OUT_FLOATS = SEQS * Q_HEADS * DIM };
@@ -35,13 +54,13 @@ static hd_diagnostics *why;
     hd_diagnostic said_first;                                                                                \
     cr_assert_eq((call), expected, "%s: %s", #call, hd_diagnostics_text(why));                               \
     cr_assert_eq(hd_diagnostics_get(why, 0, &said_first), HD_OK, "%s says nothing", #call);                  \
-    cr_assert_str_eq(said_first.code, code_text);                                                            \
+    cr_assert_str_eq(said_first.code, code_text, "%s says %s", #call, said_first.code);                      \
   } while (0)
 
 static inline hd_context *open_context(const char *device) {
   MAKE(hd_context_options, o);
   hd_context *c = NULL;
-  if (why == NULL) cr_assert_eq(hd_diagnostics_create(&why), HD_OK);
+  if (why == NULL) cr_assert_eq(hd_diagnostics_create(&why), HD_OK, "memory");
   o.device = device;
   OK(hd_context_create(&o, &c, why));
   return c;
@@ -49,7 +68,7 @@ static inline hd_context *open_context(const char *device) {
 
 static inline hd_contract *parse(const char *yaml) {
   hd_contract *c = NULL;
-  if (why == NULL) cr_assert_eq(hd_diagnostics_create(&why), HD_OK);
+  if (why == NULL) cr_assert_eq(hd_diagnostics_create(&why), HD_OK, "memory");
   OK(hd_contract_parse(yaml, strlen(yaml), &c, why));
   return c;
 }
@@ -99,7 +118,7 @@ static inline hd_tensor tensor_of(hd_tensor_name name, hd_dtype dtype, uint64_t 
 /* bf16 numbers between 1/2 and 2, of either sign. */
 static inline uint64_t noise(hd_context *c, size_t count, uint32_t state) {
   uint16_t *values = malloc(count * sizeof *values);
-  cr_assert(values != NULL);
+  cr_assert(values != NULL, "memory");
   for (size_t i = 0; i < count; i++) {
     state = state * 1664525u + 1013904223u;
     values[i] = (uint16_t)(0x3f00 | (state >> 16 & 0x80ff));

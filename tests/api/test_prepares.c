@@ -1,4 +1,4 @@
-/* Preparing through heddle.h: one, many, later, by several threads, after a fork. */
+/* Preparing through heddle.h: one, many, later, after a fork. threads.c has several threads at it. */
 #include "fixture.h"
 #include <math.h>
 #include <pthread.h>
@@ -109,67 +109,6 @@ Test(api_prepares, a_future_nobody_waits_for) {
   hd_future_destroy(f);
   hd_contract_destroy(good);
   hd_context_destroy(c);
-}
-
-/* ---- Threads ---- */
-
-enum { THREADS = 4, ROUNDS = 3 };
-
-typedef struct shared {
-  engine engine;
-  hd_kernel *lazy;
-  float expected[OUT_FLOATS];
-} shared;
-
-/* Prepares, and launches a kernel of all and one of its own into an output of its own. */
-static void *use(void *user) {
-  const shared *s = user;
-  const engine *e = &s->engine;
-  hd_diagnostics *mine = NULL;
-  hd_kernel *own = NULL;
-  hd_stream *stream = NULL;
-  uint64_t out = 0;
-  float got[OUT_FLOATS];
-  const hd_job job = job_of(e->contract, HD_DECODE);
-  hd_tensor tensors[READ_COUNT];
-  hd_arguments a = engine_arguments(e, 1);
-  memcpy(tensors, e->read, sizeof tensors);
-  a.tensors = tensors;
-  bool good = hd_diagnostics_create(&mine) == HD_OK && hd_prepare(e->context, &job, &own, mine) == HD_OK &&
-              hd_stream_create(e->context, &stream, mine) == HD_OK &&
-              hd_memory_allocate(e->context, sizeof got, &out, mine) == HD_OK;
-  tensors[READ_COUNT - 1].address = out;
-  hd_kernel *const kernels[] = {own, s->lazy, e->decode};
-  for (int round = 0; good && round < ROUNDS; round++) {
-    memset(got, 0, sizeof got);
-    good = hd_launch(kernels[round % 3], &a, stream, mine) == HD_OK &&
-           hd_memory_copy_out(e->context, stream, got, out, sizeof got, mine) == HD_OK &&
-           memcmp(got, s->expected, sizeof got) == 0;
-  }
-  hd_kernel_release(own);
-  hd_stream_destroy(e->context, stream);
-  hd_diagnostics_destroy(mine);
-  return good ? user : NULL;
-}
-
-Test(api_prepares, threads_share_a_context) {
-  shared s;
-  pthread_t threads[THREADS];
-  void *good[THREADS];
-  engine_open(&s.engine, "emu:gfx950");
-  const hd_arguments a = engine_arguments(&s.engine, 1);
-  OK(hd_launch(s.engine.decode, &a, NULL, why));
-  engine_out(&s.engine, s.expected);
-  const hd_job job = job_of(s.engine.contract, HD_DECODE);
-  OK(hd_prepare_lazily(s.engine.context, &job, &s.lazy, why));
-  for (int i = 0; i < THREADS; i++)
-    cr_assert_eq(pthread_create(&threads[i], NULL, use, &s), 0);
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], &good[i]);
-  for (int i = 0; i < THREADS; i++)
-    cr_assert_eq(good[i], (void *)&s);
-  hd_kernel_release(s.lazy);
-  engine_close(&s.engine);
 }
 
 /* ---- Fork ---- */
