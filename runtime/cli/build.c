@@ -317,7 +317,12 @@ static const cli_option build_options[] = {
     {"jobs", 'j', OPTION_INT, "N", "compile N kernels at a time (default: the number of cores)", 1, 1024},
     {"timeout", 0, OPTION_NUMBER, "SECONDS", "give up on a compile after this long (default: 60)", 0, 0},
     {"verbose", 'v', OPTION_FLAG, NULL, "also registers, spills and LDS, read from the code objects", 0, 0},
-    OPTION_ROWS_BUILD_OUTPUT,
+    {"embed", 0, OPTION_TEXT, "c", "also write a C file with the kernels, for hd_context_add_embedded", 0, 0},
+    {"symbol", 0, OPTION_TEXT, "NAME", "with --embed: the object it defines (default: heddle_embedded)", 0,
+     0},
+    {"bundle", 0, OPTION_FLAG, NULL, "also write HIP fat binaries: SPEC.KERNEL.hipfb, and launch descriptors",
+     0, 0},
+    {"output", 'o', OPTION_TEXT, "PATH", "the C file; with --bundle: a folder", 0, 0},
     OPTION_ROW_JSON,
     OPTION_ROW_END,
 };

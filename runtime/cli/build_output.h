@@ -21,20 +21,4 @@ bool build_output_wanted(const cli *c);
 /* Writes the file or folder that -o names. */
 hd_status build_output_write(const cli *c, const build_set *b, diags *d);
 
-#define OPTION_ROWS_BUILD_OUTPUT                                                                             \
-  {"embed", 0, OPTION_TEXT, "c", "also write a C file with the kernels, for hd_context_add_embedded", 0, 0}, \
-      {"symbol", 0, OPTION_TEXT, "NAME", "with --embed: the object it defines (default: heddle_embedded)",   \
-       0,        0},                                                                                         \
-      {"bundle",                                                                                             \
-       0,                                                                                                    \
-       OPTION_FLAG,                                                                                          \
-       NULL,                                                                                                 \
-       "also write HIP fat binaries (hipModuleLoad): SPEC.KERNEL.hipfb, and a launch descriptor for each "   \
-       "target",                                                                                             \
-       0,                                                                                                    \
-       0},                                                                                                   \
-  {                                                                                                          \
-    "output", 'o', OPTION_TEXT, "PATH", "the C file; with --bundle: a folder", 0, 0                          \
-  }
-
 #endif
