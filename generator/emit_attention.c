@@ -14,6 +14,7 @@ bool token_scales(const contract *c) {
 
 /* What stands for the one scale that all tokens of a workgroup have; NULL: they have their own, or none. */
 static const char *common_scale(const contract *c, char side) {
+  if (c->kv.v_in_k) side = 'k';
   if (c->scale.granularity == SCALE_TENSOR) return side == 'k' ? "k_scale[0]" : "v_scale[0]";
   if (c->scale.granularity != SCALE_HEAD) return NULL;
   return side == 'k' ? "k_scale[kv_head * k_scale_stride_h]" : "v_scale[kv_head * v_scale_stride_h]";
@@ -91,8 +92,15 @@ static void write_logits(const contract *c, text *out) {
     text_add_double(out, c->logits.number);
     break;
   }
-  if (common_scale(c, 'k')) text_addf(out, " * scale_value(%s)", common_scale(c, 'k'));
+  if (common_scale(c, 'k') && !c->kv.tail.channels)
+    text_addf(out, " * scale_value(%s)", common_scale(c, 'k'));
   text_add(out, ";\n");
+}
+
+void write_key_scale(const contract *c, text *out) {
+  const char *scale = common_scale(c, 'k');
+  text_addf(out, "  const float key_scale = %s%s%s;\n", scale ? "scale_value(" : "", scale ? scale : "1.0f",
+            scale ? ")" : "");
 }
 
 static void write_value_scale(const contract *c, text *out) {
@@ -156,6 +164,11 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
     write_arguments(&f->descriptor->kernels[1], out);
   } else if (strcmp(name, "logits") == 0) {
     write_logits(c, out);
+  } else if (strcmp(name, "values") == 0) {
+    if (c->kv.v_in_k)
+      text_add(out, "  const void *const v_cache = k_cache; // V is the first channels of K\n");
+    if (c->kv.v_in_k && token_scales(c) && !c->scale.inside)
+      text_add(out, "  const scale_t *const v_scale = k_scale;\n");
   } else if (strcmp(name, "scale_heads") == 0) {
     write_scales_inside(c, false, out);
     if (token_scales(c))
@@ -194,10 +207,10 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
   add_tensor(k, TENSOR_WORKSPACE);
   add_tensor(k, TENSOR_Q);
   add_tensor(k, TENSOR_K_CACHE);
-  add_tensor(k, TENSOR_V_CACHE);
+  if (!c->kv.v_in_k) add_tensor(k, TENSOR_V_CACHE);
   if (c->scale.granularity != SCALE_NONE && !c->scale.inside) {
     add_tensor(k, TENSOR_K_SCALE);
-    add_tensor(k, TENSOR_V_SCALE);
+    if (!c->kv.v_in_k) add_tensor(k, TENSOR_V_SCALE);
   }
   if (contract_makes_lists(c)) {
     add_tensor(k, TENSOR_LISTS);
@@ -247,9 +260,10 @@ void describe_merge(const contract *c, descriptor *d) {
   add_tensor(k, TENSOR_OUT);
   if (c->output.lse) add_tensor(k, TENSOR_LSE);
   add_tensor(k, TENSOR_WORKSPACE);
-  if (common_scale(c, 'v')) add_tensor(k, TENSOR_V_SCALE);
+  if (common_scale(c, 'v')) add_tensor(k, c->kv.v_in_k ? TENSOR_K_SCALE : TENSOR_V_SCALE);
   if (c->mask.sinks) add_tensor(k, TENSOR_SINKS);
-  if (c->scale.granularity == SCALE_HEAD) add_dim(k, DIM_V_SCALE_STRIDE_H);
+  if (c->scale.granularity == SCALE_HEAD)
+    add_dim(k, c->kv.v_in_k ? DIM_K_SCALE_STRIDE_H : DIM_V_SCALE_STRIDE_H);
   add_dim(k, DIM_KV_HEADS);
   if (shared_rows(c) > 1) add_dim(k, DIM_ROWS);
   add_dim(k, DIM_SPLITS);

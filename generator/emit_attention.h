@@ -24,6 +24,8 @@ extent sequence_extent(const contract *c);
 
 /* Fences every decode structure has: contract, prelude, logits, value_scale, merge … */
 bool fill_attention(const attention_fences *f, const char *name, text *out);
+/* The common scale of K where it cannot be part of the logits', as `key_scale`. */
+void write_key_scale(const contract *c, text *out);
 void write_store_output(const contract *c, text *out);
 void write_merge_shape(text *out);
 

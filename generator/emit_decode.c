@@ -35,6 +35,7 @@ static void write_summary(const contract *c, const decode_plan *p, text *out) {
             p->folded ? ", parts side by side in one product" : "");
   write_operand("K", op, p->widen, c->kv.k_dtype, out);
   write_operand("V", p->value_op, p->value_widen, c->kv.v_dtype, out);
+  if (p->tail_op) write_operand("K's tail", p->tail_op, false, c->kv.tail.dtype, out);
   if (p->column_groups > 1 || p->slices > 1)
     text_addf(out, "// To save registers %d workgroup%s share%s the queries and %d the channels of V.\n",
               p->column_groups, p->column_groups > 1 ? "s" : "", p->column_groups > 1 ? "" : "s", p->slices);
@@ -96,6 +97,7 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_int(out, "SLICES", p->slices);
   write_int(out, "SCORE_TILES", p->score_tiles);
   write_int(out, "VALUE_TILES", p->value_tiles);
+  write_int(out, "K_CHANNELS", contract_coded_k(c));
   write_int(out, "K_LIST", p->k_list);
   write_int(out, "K_CHUNK", p->k_chunk);
   write_int(out, "K_LOAD", p->k_load);
@@ -137,6 +139,9 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_bool(out, "K_SCALED", token_scales(c));
   write_bool(out, "V_SCALED", token_scales(c));
   write_staged_shape(p, out);
+  write_bool(out, "V_IN_K", c->kv.v_in_k);
+  write_bool(out, "HAS_TAIL", p->tail_op != NULL);
+  write_int(out, "TAIL_TOP", 13); /* exponent of a query row's largest element there */
   text_add(out, "\n");
 }
 
@@ -183,6 +188,27 @@ static void write_cap(const contract *c, text *out) {
   }
 }
 
+static void write_tail(const contract *c, const decode_plan *p, text *out) {
+  const matrix_op *op = p->tail_op;
+  if (!op) return;
+  text_add(out, "\n// The tail of K.\n");
+  text_addf(out, "typedef %s TAIL;\ntypedef %s TAIL_OPERAND;\n", format_of(c->kv.tail.dtype),
+            format_of(op->operand));
+  write_int(out, "TAIL_CHANNELS", c->kv.tail.channels);
+  text_addf(out, "constexpr i64 TAIL_AT = %lld; // bytes from the start of a page\n",
+            (long long)c->kv.tail.at);
+  write_int(out, "TAIL_ELEMENTS", op->elements);
+  write_int(out, "TAIL_LIST", p->tail_list);
+  write_int(out, "TAIL_CHUNK", p->tail_chunk);
+  write_int(out, "TAIL_LOAD", p->tail_load);
+  write_int(out, "TAIL_WORDS", p->tail_list * dtype_bytes(c->kv.tail.dtype) / 4);
+  write_int(out, "TAIL_STEPS", p->tail_list / op->elements);
+  write_int(out, "TAIL_PARTS", p->tail_parts);
+  write_int(out, "TAIL_FRAGMENTS", p->folded ? 1 : p->tail_parts);
+  write_offset_function(out, "tail_offset", &c->kv.tail.layout, dtype_bytes(c->kv.tail.dtype));
+  write_product(op, "tail_key_fragment", "tail_query_fragment", out);
+}
+
 static void write_solved(const contract *c, const decode_plan *p, text *out) {
   write_summary(c, p, out);
   write_shape(c, p, out);
@@ -191,6 +217,7 @@ static void write_solved(const contract *c, const decode_plan *p, text *out) {
                 "arguments.\n");
   write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
   write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
+  write_tail(c, p, out);
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
   text_add(
       out,
@@ -216,6 +243,42 @@ static void write_load_scales(const char *tile, text *out) {
       tile);
 }
 
+/* The lines of each fence where K has a tail; decode_tail.hip has the functions. */
+static const struct {
+  const char *name, *lines;
+} tail_fences[] = {
+    {"tail state", "  tail_words tail;\n"
+                   "  tail_query_fragment tail_query[BLOCKS][TAIL_FRAGMENTS][TAIL_STEPS];\n"},
+    {"tail load", "    load_tail(tail, ids, k_head, k_stride_b, k_heads_stride, of_tile, index, group);\n"},
+    {"tail query",
+     "      float tail_x[TAIL_LIST];\n"
+     "      const i64 tail_row = query_of(sequence, kv_head, kv_heads, rows, column_of(b, c));\n"
+     "      tail_largest = group_max(load_tail_query((const u8 *)q + tail_row * HEAD_DIM_QK * "
+     "QUERY::BYTES,\n"
+     "                                               column_of(b, c) < rows * HEADS, group, "
+     "tail_x));\n"},
+    {"tail split", "      split_tail_query(tail_x, up, index, c, tail_query[b]);\n"},
+    {"tail products", "    add_tail(product, tail, tail_query, scales, key_scale, group);\n"},
+};
+
+static bool fill_tail(const decode_fences *f, const char *name, text *out) {
+  const contract *c = f->shared.contract;
+  bool has_tail = f->plan->tail_op != NULL;
+  if (strcmp(name, "tail function") == 0) {
+    if (!has_tail) return true;
+    if (template_copy(f->shared.templates, "decode_tail.hip", out, f->shared.errors) != HD_OK) return false;
+    text_add(out, "\n");
+    return true;
+  }
+  for (size_t i = 0; i < sizeof tail_fences / sizeof *tail_fences; i++) {
+    if (strcmp(name, tail_fences[i].name) != 0) continue;
+    if (has_tail && i == 0) write_key_scale(c, out);
+    if (has_tail) text_add(out, tail_fences[i].lines);
+    return true;
+  }
+  return false;
+}
+
 static bool fill(void *user, const char *name, text *out) {
   decode_fences *f = user;
   const contract *c = f->shared.contract;
@@ -231,7 +294,7 @@ static bool fill(void *user, const char *name, text *out) {
     if (token_scales(c)) write_load_scales("tile", out);
   } else if (strcmp(name, "load_scales next") == 0) {
     if (token_scales(c)) write_load_scales("tile + WAVES", out);
-  } else if (!fill_staged(&f->shared, f->plan, name, out)) {
+  } else if (!fill_tail(f, name, out) && !fill_staged(&f->shared, f->plan, name, out)) {
     return fill_attention(&f->shared, name, out);
   }
   return true;
@@ -247,7 +310,7 @@ static void describe_decode(const contract *c, const decode_plan *p, kernel_desc
 }
 
 static hd_status emit_tiles(const contract *c, const decode_plan *p, const template_source *templates,
-                             text *out_source, descriptor *out_descriptor, diags *errors) {
+                            text *out_source, descriptor *out_descriptor, diags *errors) {
   out_descriptor->tile_tokens = p->tile;
   describe_decode(c, p, &out_descriptor->kernels[0]);
   describe_merge(c, out_descriptor);

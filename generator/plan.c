@@ -35,6 +35,11 @@ static int significand_bits(dtype d) {
   }
 }
 
+/* Operands whose sum is a query exactly. */
+static int parts_of(dtype query, dtype operand) {
+  return round_up(significand_bits(query), significand_bits(operand)) / significand_bits(operand);
+}
+
 /* Exponent of the largest number that a product's operand is filled up to. */
 static int q_top(dtype d) {
   return d == DTYPE_FP8_E4M3FNUZ ? 6 : d == DTYPE_FP8_E4M3FN ? 7 : 13;
@@ -47,16 +52,28 @@ static int p_shift(dtype d) {
 void plan_keys(const contract *c, decode_plan *p) {
   const matrix_op *op = p->op;
   int bytes = dtype_bytes(c->kv.k_dtype);
-  p->k_list = round_up(c->head_dim.qk, op->groups * op->elements) / op->groups;
-  p->k_chunk = smallest(smallest(16 / bytes, power_of_two_in(p->k_list)), power_of_two_in(c->head_dim.qk));
+  int channels = contract_coded_k(c);
+  p->k_list = round_up(channels, op->groups * op->elements) / op->groups;
+  p->k_chunk = smallest(smallest(16 / bytes, power_of_two_in(p->k_list)), power_of_two_in(channels));
   bool grouped = c->scale.granularity == SCALE_GROUP;
   p->k_part = grouped ? c->scale.group_k : p->k_list * op->groups;
   p->v_part = grouped ? c->scale.group_v : c->head_dim.v;
-  p->k_parts = grouped ? c->head_dim.qk / c->scale.group_k : 1;
+  p->k_parts = grouped ? channels / c->scale.group_k : 1;
   if (p->k_parts == 1) p->k_part = p->k_list * op->groups;
-  if (p->k_parts > 1)
+  if (p->k_parts > 1 && !plan_parts_whole(p))
     p->k_chunk = smallest(p->k_chunk, op->elements); /* a fragment is then a run of channels */
   p->k_load = smallest(p->k_chunk, power_of_two_in(layout_aligned_run(&c->kv.k, AXIS_D)));
+}
+
+/* The tail's channels, dealt like K's. */
+static void plan_tail(const contract *c, decode_plan *p) {
+  int channels = c->kv.tail.channels, bytes = dtype_bytes(c->kv.tail.dtype);
+  if (!p->tail_op) return;
+  p->tail_list = round_up(channels, p->tail_op->groups * p->tail_op->elements) / p->tail_op->groups;
+  p->tail_chunk = smallest(smallest(16 / bytes, power_of_two_in(p->tail_list)), power_of_two_in(channels));
+  p->tail_load = smallest(p->tail_chunk, power_of_two_in(layout_aligned_run(&c->kv.tail.layout, AXIS_D)));
+  if (c->kv.tail.at > 0) p->tail_load = smallest(p->tail_load, power_of_two_in(c->kv.tail.at) / bytes);
+  p->tail_parts = parts_of(c->query.dtype, p->tail_op->operand);
 }
 
 hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan,
@@ -67,21 +84,23 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   decode_plan p = {.target = t};
   p.op = find_op(t, c->kv.k_dtype, false, &p.widen);
   p.value_op = find_op(t, c->kv.v_dtype, true, &p.value_widen);
+  bool tail_widens;
+  if (c->kv.tail.channels) p.tail_op = find_op(t, c->kv.tail.dtype, false, &tail_widens);
   if (p.op && p.value_op) check_shape(c, &p, errors);
   if (v->waves && (v->waves < 1 || v->waves > 16 || (v->waves & (v->waves - 1))))
     diags_decline_number(errors, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
   if (diags_errors(errors) > before || !p.op || !p.value_op) return HD_DECLINED;
 
-  int query_bits = significand_bits(c->query.dtype), operand_bits = significand_bits(p.op->operand);
   p.rows = contract_rows_have_lists(c) ? 1 : c->query.rows;
   int queries = p.rows * c->query.heads_per_kv;
-  p.q_parts = (query_bits + operand_bits - 1) / operand_bits;
+  p.q_parts = parts_of(c->query.dtype, p.op->operand);
   /* A weight of 8 bits alone is 2e-3 off where a few tokens decide: more than all the rest may be. */
   p.p_parts = significand_bits(p.value_op->operand) < 11 ? 2 : 1;
   p.folded = p.q_parts == 2 && p.op->columns_per_lane == 1 && queries <= p.op->columns / 2;
   p.q_top = q_top(p.op->operand);
   p.p_shift = p_shift(p.value_op->operand);
   plan_keys(c, &p);
+  plan_tail(c, &p);
   if (!plan_registers(c, &p, queries)) {
     char found[32];
     snprintf(found, sizeof found, "{qk: %d, v: %d}", c->head_dim.qk, c->head_dim.v);

@@ -42,15 +42,18 @@ typedef struct decode_plan {
                   it has two */
   int rows;    /* most query rows that share a page list; 1 where each row has its own */
   int blocks;  /* blocks of op->columns queries (row, head) in a workgroup */
-  int column_groups;       /* workgroups that share the queries of a sequence and kv head */
-  int most_list;           /* tokens a group may own; 0: as many as fit */
-  int list, tile;          /* tokens a group owns; tokens of a tile: list * groups */
-  int score_tiles;         /* products along tokens: list / row_run */
-  int value_tiles;         /* products along V channels in a workgroup */
-  int slices;              /* workgroups that share the V channels */
-  int k_list;              /* channels of K a lane holds per token, zeros behind head_dim.qk included */
-  int k_chunk, k_load;     /* channels dealt to a group at a time; elements per load */
-  int k_pieces, k_buffers; /* K's channels are loaded in so many pieces, of which so many lie in registers */
+  int column_groups;        /* workgroups that share the queries of a sequence and kv head */
+  int most_list;            /* tokens a group may own; 0: as many as fit */
+  int list, tile;           /* tokens a group owns; tokens of a tile: list * groups */
+  int score_tiles;          /* products along tokens: list / row_run */
+  int value_tiles;          /* products along V channels in a workgroup */
+  int slices;               /* workgroups that share the V channels */
+  int k_list;               /* channels of K a lane holds per token, zeros behind head_dim.qk included */
+  int k_chunk, k_load;      /* channels dealt to a group at a time; elements per load */
+  int k_pieces, k_buffers;  /* K's channels are loaded in so many pieces, of which so many lie in registers */
+  const matrix_op *tail_op; /* of the tail's products; NULL: there is no tail */
+  int tail_parts;           /* of the query */
+  int tail_list, tail_chunk, tail_load; /* as of K */
   int v_tokens,
       v_channels; /* a V load covers v_tokens tokens (along the fragment) or v_channels channels (across) */
   int own_run;    /* tokens of a group's list that share a page: gcd(page, list) */

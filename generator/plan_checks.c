@@ -49,9 +49,6 @@ static void check_lists(const contract *c, diags *errors) {
 }
 
 void check_decode(const contract *c, diags *errors) {
-  if (c->kv.v_in_k) diags_decline(errors, "decline.shared-values", "kv.v", "k", "a cache of its own");
-  if (c->kv.tail.channels)
-    diags_decline(errors, "decline.tail", "kv.tail", "a tail of another format", "none");
   if (c->query.rows < 1 || c->query.rows > 8)
     diags_decline_number(errors, "decline.query-rows", "query.rows", c->query.rows, "1 to 8");
   if (c->query.heads_per_kv < 1 || c->query.heads_per_kv > 128)
@@ -73,6 +70,11 @@ void check_dim(const char *field, int channels, int most, diags *errors) {
 }
 
 void check_shape(const contract *c, const decode_plan *p, diags *errors) {
+  if (c->kv.tail.channels && !ONE_OF(c->kv.tail.dtype, DTYPE_BF16, DTYPE_FP16))
+    diags_decline(errors, "decline.tail", "kv.tail.dtype", dtype_name(c->kv.tail.dtype), "bf16, fp16");
+  if (c->kv.tail.channels % DIM_STEP != 0)
+    diags_decline_number(errors, "decline.tail", "kv.tail.channels", c->kv.tail.channels, "a multiple of %d",
+                         DIM_STEP);
   check_dim("head_dim.qk", c->head_dim.qk, MOST_QK, errors);
   check_dim("head_dim.v", c->head_dim.v, MOST_V, errors);
   if (c->scale.granularity != SCALE_GROUP) return;

@@ -27,6 +27,12 @@ int lds_beside_outputs(const decode_plan *p, int waves);
  * the result says why (a static text); what was asked for and does not fit is an error besides. */
 const char *plan_staged(const contract *c, const variant *v, int queries, decode_plan *p, diags *errors);
 
+/* Whether every fragment of K lies within one group of channels that share a scale. */
+static inline bool plan_parts_whole(const decode_plan *p) {
+  int chunk = p->k_chunk > p->op->elements ? p->k_chunk : p->op->elements;
+  return p->k_part % (p->op->groups * chunk) == 0;
+}
+
 /* Largest power of two that divides n. */
 static inline int power_of_two_in(int64_t n) {
   return (int)(n & -n);

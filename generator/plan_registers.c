@@ -96,6 +96,15 @@ static int register_limit(const target *t) {
   return smallest(t->vgprs, 512);
 }
 
+/* Several blocks, pieces and late loads fit only with room to spare: compilers hold more of them at a time
+ * than is counted here, above all where accumulators have registers of their own. (Groups of channels that
+ * share a scale are counted with such room.) */
+static int spare_registers(const decode_plan *p) {
+  if (p->k_pieces > 1 && p->k_parts == 1 && p->target->family == FAMILY_CDNA) return p->registers / 6;
+  if (!p->early_loads) return p->registers / 12;
+  return p->blocks > 1 || p->k_pieces > 1 ? p->registers / 16 : 0;
+}
+
 /* Vector registers; where they are short, loads that come later and a query that stays in LDS. */
 static void estimate_registers(const contract *c, decode_plan *p) {
   const matrix_op *op = p->op, *value_op = p->value_op;
@@ -110,28 +119,30 @@ static void estimate_registers(const contract *c, decode_plan *p) {
   int per_block = p->value_tiles * op->row_run + p->score_tiles * op->row_run +
                   p_fragments * p->list * dtype_bytes(value_op->operand) / 4 + p->v_parts - 1;
   per_block = per_block * op->columns_per_lane + query;
+  if (p->tail_op) {
+    int bytes = p->tail_list * 2, fragments = p->folded ? 1 : p->tail_parts;
+    k_words += loaded_registers(p->score_tiles * bytes, p->tail_load * 2);
+    per_block += fragments * bytes / 4 * op->columns_per_lane;
+  }
   int keep = p->rows > 1 ? 40 + (p->v_channels > 1 ? p->list : p->list * v_bytes / 4) : 0;
   keep +=
-      (p->k_parts + p->v_parts - 2) * p->list;   /* compilers work on several groups of channels at a time */
-  if (p->k_parts > 1) keep += query * p->blocks; /* fragments with zeros outside a group */
+      (p->k_parts + p->v_parts - 2) * p->list; /* compilers work on several groups of channels at a time */
+  if (p->k_parts > 1 && !plan_parts_whole(p))
+    keep += query * p->blocks; /* fragments with zeros outside a group */
   p->registers = k_words + v_words + scales + p->blocks * per_block + keep + largest(0, page_ids(c, p) - 8) +
                  WORKING_REGISTERS;
   int limit = register_limit(p->target);
   p->early_loads = p->k_pieces > 1 || p->registers <= limit;
   if (!p->early_loads)
     p->registers -= smallest(k_words / 2, p->blocks * scores); /* whose place the next K tile then takes */
-  p->query_in_lds = p->registers > limit - WORKING_REGISTERS / 4;
+  p->query_in_lds = p->registers + spare_registers(p) > limit - WORKING_REGISTERS / 4;
   if (p->query_in_lds) p->registers -= p->blocks * query;
 }
 
-/* Several blocks and pieces fit only with room to spare: compilers hold more of them at a time than is
- * counted here, and loads that come late make that worse. */
 static bool fits(const decode_plan *p) {
   if (lds_bytes(p, 1, 1) > lds_limit(p->target)) return false;
-  int limit = register_limit(p->target), spare = p->registers / (p->early_loads ? 16 : 12);
-  if (p->blocks == 1 && p->k_pieces == 1 && p->early_loads) return p->registers <= limit;
   if (p->blocks > 1 && (!p->early_loads || (p->query_in_lds && p->k_pieces == 1))) return false;
-  return p->registers + spare <= limit;
+  return p->registers + spare_registers(p) <= register_limit(p->target);
 }
 
 /* Whether K's channels can be loaded in so many pieces: whole chunks and fragments, and whole groups of
@@ -141,7 +152,7 @@ static bool plan_pieces(const contract *c, decode_plan *p, int pieces) {
   p->k_buffers = smallest(pieces, 2);
   if (p->k_list % (pieces * largest(p->k_chunk, p->op->elements)) != 0) return false;
   if (p->k_parts == 1 || pieces == 1) return true;
-  return p->k_list * p->op->groups == c->head_dim.qk && p->k_parts % pieces == 0;
+  return p->k_list * p->op->groups == contract_coded_k(c) && p->k_parts % pieces == 0;
 }
 
 /* One row of the search below; false where it is not possible or does not fit. */

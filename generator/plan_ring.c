@@ -35,6 +35,8 @@ const char *ring_obstacle(const contract *c, const target *t) {
   int64_t chunk_stride;
   if (!t->ring_prelude) return "the ring is not built for this target";
   if (dtype_bytes(c->query.dtype) != 2) return "the ring takes 16-bit queries";
+  if (c->kv.v_in_k || c->kv.tail.channels || c->scale.inside)
+    return "the ring takes K, V and their scales in memory of their own";
   if (c->query.rows != 1 && !contract_makes_lists(c)) return "the ring takes one query row a sequence";
   if (c->select.index != DTYPE_INT32) return "the ring takes int32 pages";
   if (!contract_makes_lists(c) && (c->select.form != SELECT_TABLE || c->select.per != PER_SEQUENCE))

@@ -187,6 +187,8 @@ static void turn_pieces(const decode_plan *p, int head_dim, read_place place, pi
 static const char *obstacle(const contract *c, decode_plan *p) {
   staged_plan *s = &p->staged;
   if (!p->target->ring_prelude) return "the ring is not built for this target";
+  if (c->kv.v_in_k) return "the ring would copy the bytes that K and V share twice";
+  if (p->tail_op) return "the ring has no tail of another format";
   if (p->slices > 1) return "workgroups share the channels of V, and would copy all of them";
   if (p->k_pieces > 1) return "K is loaded in pieces, to save registers";
   if (p->k_parts > 1 || p->v_parts > 1 || c->scale.granularity == SCALE_GROUP)

@@ -110,7 +110,9 @@ static hd_status run_case(verification *v, const verify_case *from, random_state
                           diags *errors) {
   verify_data d;
   int64_t tile = v->has_decode ? v->decode.descriptor->tile_tokens : 0;
-  hd_status status = verify_data_init(&d, v->contract, from, tile, r, errors);
+  verify_case asked = *from;
+  if (!layout_has_axis(&v->contract->kv.k, AXIS_H)) asked.kv_heads = 1;
+  hd_status status = verify_data_init(&d, v->contract, &asked, tile, r, errors);
   if (status != HD_OK) return status;
   o->seqs = d.sizes[DIM_SEQS];
   o->kv_heads = d.sizes[DIM_KV_HEADS];

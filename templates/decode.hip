@@ -42,7 +42,7 @@ DEVICE u32 listed_channel(int i, int group) { return (u32)((i / K_CHUNK * GROUPS
 
 // Whether the head has that channel: K is filled up to whole products with zeros.
 DEVICE bool k_exists(int i, int group) {
-  return (i / K_CHUNK + 1) * GROUPS * K_CHUNK <= HEAD_DIM_QK || listed_channel(i, group) < HEAD_DIM_QK;
+  return (i / K_CHUNK + 1) * GROUPS * K_CHUNK <= K_CHANNELS || listed_channel(i, group) < K_CHANNELS;
 }
 
 // The channel of row `index` in channel tile m of the value product. Rows past HEAD_DIM_V are not stored.
@@ -86,7 +86,7 @@ DEVICE void load_k(tile_words &words, const tile_pages &ids, const u8 *k_head, i
     const u32 slot = (u32)(first + t * RUN) % PAGE;
     const u8 *page = k_head + (i64)ids.k[K_EXACT ? t : t * RUN / OWN_RUN] * stride_b * KV_K::BYTES;
     UNROLL for (int i = piece * K_PIECE; i < (piece + 1) * K_PIECE; i += K_LOAD)
-      load_stream<K_LOAD * KV_K::BYTES>(words.k[piece % K_BUFFERS][t], i % K_PIECE * KV_K::BYTES,
+      load_stream<K_LOAD * KV_K::BYTES, V_IN_K>(words.k[piece % K_BUFFERS][t], i % K_PIECE * KV_K::BYTES,
                                         page + k_offset(slot, k_exists(i, group) ? listed_channel(i, group) : 0u, heads_stride) * KV_K::BYTES);
   }
 }
@@ -194,6 +194,7 @@ DEVICE query_fragment within_part(query_fragment q, int u, int part, int group) 
   return q;
 }
 
+//@ tail function
 KERNEL(THREADS) void heddle_decode(
 //@ arguments decode
 ) {
@@ -216,6 +217,7 @@ KERNEL(THREADS) void heddle_decode(
   const int end = first_tile + (int)((i64)tiles * (split + 1) / splits);
   int tile = first_tile + (int)((i64)tiles * split / splits) + wave;
 
+//@ values
   const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h * KV_K::BYTES;
   const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h * KV_V::BYTES;
   const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
@@ -225,12 +227,14 @@ KERNEL(THREADS) void heddle_decode(
   tile_pages ids, here; // of the tile whose loads come next; of the one whose pieces of K are still to come
   tile_words words;
   tile_scales scales;
+//@ tail state
   const auto load_k_piece = [&](const tile_pages &from, int of_tile, int piece) {
     load_k(words, from, k_head, k_stride_b, k_heads_stride, of_tile, piece, index, group);
   };
   const auto load_k_first = [&](int of_tile) {
     here = ids;
     UNROLL for (int piece = 0; piece < K_BUFFERS; piece++) load_k_piece(ids, of_tile, piece);
+//@ tail load
   };
   const auto first_loads = [&] {
     if (STAGES > 0 || tile >= end) return;
@@ -273,40 +277,40 @@ KERNEL(THREADS) void heddle_decode(
     }
   };
   float row_scale[BLOCKS][PER_LANE];
-  // The power of two for column c of block b; an infinite element makes the row NaN, as its products would.
-  const auto scale_row = [&](int b, int c, float largest) {
-    largest = group_max(largest);
-    int exponent = (int)(bits_of(largest) >> 23);
-    exponent = Q_TOP + 127 - (exponent < 1 ? 1 : exponent > 253 ? 253 : exponent);
-    exponent = exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
-    row_scale[b][c] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f);
-    return float_of((u32)(127 + exponent) << 23);
+  // The exponent that brings the largest of some numbers up to 2^top.
+  const auto exponent_up = [](float largest, int top) {
+    const int exponent = (int)(bits_of(largest) >> 23), up = top + 127 - (exponent < 1 ? 1 : exponent > 253 ? 253 : exponent);
+    return up < -120 ? -120 : up > 120 ? 120 : up;
   };
   UNROLL for (int b = 0; b < BLOCKS; b++)
     UNROLL for (int c = 0; c < PER_LANE; c++) {
-      float largest = 0;
+      float x[QUERY_IN_LDS ? Q_STEP : K_LIST], largest = 0, tail_largest = 0;
       if constexpr (QUERY_IN_LDS) {
         for (int i = 0; i < K_LIST; i += Q_STEP) {
-          float x[Q_STEP];
           load_query(column_of(b, c), i, x);
           UNROLL for (int n = 0; n < Q_STEP; n++) largest = max_of(largest, abs_of(x[n]));
         }
-        const float up = scale_row(b, c, largest);
+      } else {
+        UNROLL for (int i = 0; i < K_LIST; i += Q_STEP) load_query(column_of(b, c), i, x + i);
+        UNROLL for (int i = 0; i < K_LIST; i++) largest = max_of(largest, abs_of(x[i]));
+      }
+//@ tail query
+      largest = group_max(largest);
+      const int exponent = exponent_up(largest, Q_TOP), limit = exponent_up(tail_largest, TAIL_TOP);
+      const float up = float_of((u32)(127 + (exponent < limit ? exponent : limit)) << 23);
+      // an infinite element makes the row NaN, as its products would
+      row_scale[b][c] = float_of((u32)(127 - (exponent < limit ? exponent : limit)) << 23) * (largest - largest + 1.0f);
+//@ tail split
+      if constexpr (QUERY_IN_LDS)
         for (int i = wave * Q_STEP; i < K_LIST; i += WAVES * Q_STEP) {
-          float x[Q_STEP];
           load_query(column_of(b, c), i, x);
           split_query(x, up, i, c, [&](int p, int u, int word, u32 bits) {
             shared_query[(b * Q_FRAGMENTS + p) * K_STEPS + u][lane].w[word] = bits;
           });
         }
-      } else {
-        float x[K_LIST];
-        UNROLL for (int i = 0; i < K_LIST; i += Q_STEP) load_query(column_of(b, c), i, x + i);
-        UNROLL for (int i = 0; i < K_LIST; i++) largest = max_of(largest, abs_of(x[i]));
-        const float up = scale_row(b, c, largest);
+      else
         UNROLL for (int i = 0; i < K_LIST; i += Q_STEP)
           split_query(x + i, up, i, c, [&](int p, int u, int word, u32 bits) { query[b][p][u].w[word] = bits; });
-      }
     }
   if constexpr (QUERY_IN_LDS) barrier();
   const auto query_part = [&](int b, int p, int u) {
@@ -380,6 +384,7 @@ KERNEL(THREADS) void heddle_decode(
       }
       if (piece + K_BUFFERS < K_PIECES) load_k_piece(here, tile, piece + K_BUFFERS);
     }
+//@ tail products
     if (EARLY_LOADS && more) load_k_first(tile + WAVES);
 
     float k_factor[SCALE_WORDS], v_log[V_PARTS][SCALE_WORDS];
@@ -404,7 +409,7 @@ KERNEL(THREADS) void heddle_decode(
           float s = score(e)[place(e)];
           if constexpr (FOLDED) s += lane_plus_8(s);
           s *= row_scale[b][c];
-          if constexpr (K_SCALED && K_PARTS == 1) s *= index_lane(k_factor[e / INDICES], e % INDICES);
+          if constexpr (K_SCALED && K_PARTS == 1 && !HAS_TAIL) s *= index_lane(k_factor[e / INDICES], e % INDICES);
           score(e)[place(e)] = capped(s);
         }
         if (masked) {

@@ -96,16 +96,16 @@ DEVICE void keep_order() { __builtin_amdgcn_sched_barrier(0); }
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
 DEVICE void pin(u32 &word) { asm volatile("" : "+v"(word)); }
 
-// K and V are read once: loads say so. BYTES is 1, 2, 4, 8 or 16; `byte` is the place in `words`.
-template <int BYTES> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
+// K and V are read once: loads say so, unless they come AGAIN. BYTES is 1, 2, 4, 8 or 16; `byte` is the place in `words`.
+template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
   if constexpr (BYTES == 16) {
-    u32x4 x = __builtin_nontemporal_load((const u32x4 *)from);
+    u32x4 x = AGAIN ? *(const u32x4 *)from : __builtin_nontemporal_load((const u32x4 *)from);
     UNROLL for (int i = 0; i < 4; i++) words[byte / 4 + i] = x[i];
   } else if constexpr (BYTES == 8) {
-    u32x2 x = __builtin_nontemporal_load((const u32x2 *)from);
+    u32x2 x = AGAIN ? *(const u32x2 *)from : __builtin_nontemporal_load((const u32x2 *)from);
     UNROLL for (int i = 0; i < 2; i++) words[byte / 4 + i] = x[i];
   } else if constexpr (BYTES == 4) {
-    words[byte / 4] = __builtin_nontemporal_load((const u32 *)from);
+    words[byte / 4] = AGAIN ? *(const u32 *)from : __builtin_nontemporal_load((const u32 *)from);
   } else {
     u32 x = BYTES == 2 ? (u32) * (const u16 *)from : (u32)*from;
     words[byte / 4] = byte % 4 ? words[byte / 4] | x << byte % 4 * 8 : x;

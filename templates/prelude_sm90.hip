@@ -62,8 +62,9 @@ DEVICE void keep_order() { asm volatile("" ::: "memory"); }
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
 DEVICE void pin(u32 &word) { asm volatile("" : "+r"(word)); }
 
-// K and V are read once: loads say so. BYTES is 1, 2, 4, 8 or 16; `byte` is the place in `words`.
-template <int BYTES> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
+// K and V are read once: loads say so. (What comes AGAIN comes from L2, which keeps it all the same.) BYTES is 1, 2, 4, 8
+// or 16; `byte` is the place in `words`.
+template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
   if constexpr (BYTES == 16) {
     u32 *w = words + byte / 4;
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
