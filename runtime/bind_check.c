@@ -414,39 +414,55 @@ static void solve_list_strides(binding *b) {
   }
 }
 
-/* Strides of what has no tensor of its own: V in K has K's; what lies inside a cache's pages steps as they
- * do, in its own elements. */
-static void inherit_strides(binding *b) {
+static void refuse_stride(binding *b, const char *code, tensor_name name, bool of_pages, int64_t stride,
+                          const char *allowed) {
+  char found[32];
+  snprintf(found, sizeof found, "%" PRId64, stride);
+  diags_refusef(b->errors, code, tensor_name_text(name), found, allowed,
+                "%s has a %s stride of %s elements, expected %s", tensor_name_text(name),
+                of_pages ? "page" : "head", found, allowed);
+  b->good = false;
+}
+
+/* Pages that hold more than codes: what lies in them fits between strides `cache` of pages and heads, and has
+ * strides of its own elements. */
+static void inherit_page_strides(binding *b, bool is_k, const dim cache[2], const dim scale[2]) {
   const contract *c = b->contract;
-  if (c->kv.v_in_k) {
-    b->dims[DIM_V_STRIDE_B] = b->dims[DIM_K_STRIDE_B];
-    b->dims[DIM_V_STRIDE_H] = b->dims[DIM_K_STRIDE_H];
-    b->dims[DIM_V_SCALE_STRIDE_B] = b->dims[DIM_K_SCALE_STRIDE_B];
-    b->dims[DIM_V_SCALE_STRIDE_H] = b->dims[DIM_K_SCALE_STRIDE_H];
+  tensor_name name = is_k ? TENSOR_K_CACHE : TENSOR_V_CACHE;
+  page_part parts[PAGE_MAX_PARTS];
+  int count = page_parts(c, is_k, parts);
+  int64_t packed[2];
+  char allowed[96];
+  layout_packed_strides(parts[0].layout, b->dims[DIM_PAGES], b->dims[DIM_KV_HEADS], &packed[0], &packed[1]);
+  for (int d = 0; d < 2; d++) {
+    int64_t stride = b->dims[cache[d]], inherited;
+    bool steps = b->dims[d == 0 ? DIM_PAGES : DIM_KV_HEADS] > 1;
+    if (count > 1 && steps && stride < packed[d]) {
+      snprintf(allowed, sizeof allowed, "%" PRId64 " or more: all that a page has", packed[d]);
+      refuse_stride(b, "bind.strides", name, d == 0, stride, allowed);
+    }
+    for (int i = 1; i < count; i++) {
+      bool whole = page_part_stride(&parts[0], &parts[i], stride, &inherited);
+      if (whole && parts[i].layout != &c->kv.tail.layout) b->dims[scale[d]] = inherited;
+      if (whole) continue;
+      snprintf(allowed, sizeof allowed, "whole elements of %d bytes: %s steps with it", parts[i].bytes,
+               parts[i].field);
+      refuse_stride(b, "bind.stride-alignment", name, d == 0, stride, allowed);
+    }
   }
-  for (int is_k = 1; is_k >= 0; is_k--) {
-    static const dim cache[2][2] = {{DIM_V_STRIDE_B, DIM_V_STRIDE_H}, {DIM_K_STRIDE_B, DIM_K_STRIDE_H}};
-    static const dim scale[2][2] = {{DIM_V_SCALE_STRIDE_B, DIM_V_SCALE_STRIDE_H},
-                                    {DIM_K_SCALE_STRIDE_B, DIM_K_SCALE_STRIDE_H}};
-    page_part parts[PAGE_MAX_PARTS];
-    int count = page_parts(c, is_k, parts);
-    for (int i = 1; i < count; i++)
-      for (int d = 0; d < 2; d++) {
-        int64_t stride = b->dims[cache[is_k][d]], inherited;
-        if (page_part_stride(&parts[0], &parts[i], stride, &inherited)) {
-          if (parts[i].layout != &c->kv.tail.layout) b->dims[scale[is_k][d]] = inherited;
-          continue;
-        }
-        const char *name = tensor_name_text(is_k || c->kv.v_in_k ? TENSOR_K_CACHE : TENSOR_V_CACHE);
-        char found[32], allowed[64];
-        snprintf(found, sizeof found, "%" PRId64, stride);
-        snprintf(allowed, sizeof allowed, "whole elements of %d bytes, those of %s", parts[i].bytes,
-                 parts[i].field);
-        diags_refusef(b->errors, "bind.stride-alignment", name, found, allowed,
-                      "%s has a %s stride of %s elements, expected %s, which step with it", name,
-                      d == 0 ? "page" : "head", found, allowed);
-        b->good = false;
-      }
+}
+
+/* Strides of what has no tensor of its own. */
+static void inherit_strides(binding *b) {
+  static const dim k[2] = {DIM_K_STRIDE_B, DIM_K_STRIDE_H}, v[2] = {DIM_V_STRIDE_B, DIM_V_STRIDE_H};
+  static const dim k_scale[2] = {DIM_K_SCALE_STRIDE_B, DIM_K_SCALE_STRIDE_H},
+                   v_scale[2] = {DIM_V_SCALE_STRIDE_B, DIM_V_SCALE_STRIDE_H};
+  bool shared = b->contract->kv.v_in_k;
+  inherit_page_strides(b, true, k, k_scale);
+  if (!shared) inherit_page_strides(b, false, v, v_scale);
+  for (int d = 0; d < 2 && shared; d++) {
+    b->dims[v[d]] = b->dims[k[d]];
+    b->dims[v_scale[d]] = b->dims[k_scale[d]];
   }
 }
 

@@ -47,6 +47,43 @@ static inline layout random_scale_layout(uint64_t *state, granularity g, int pag
   }
 }
 
+/* Pages of records: padding, scales inside, V in K, a tail. What is random so far stays where it can. */
+static inline void random_records(uint64_t *state, contract *c) {
+  static const char *const lists[] = {"[b,s,h,d+%d]", "[b,h,s,d+%d]", "[h,b,s,d+%d]", "[b,s,d/8,h,d%%8+%d]"};
+  const bool bytes = dtype_bytes(c->kv.k_dtype) == 1 && dtype_bytes(c->kv.v_dtype) == 1;
+  const int order = random_below(state, 4), pad = 4 << random_below(state, 3);
+  char list[48];
+  layout_error error;
+  snprintf(list, sizeof list, lists[order], pad);
+  if (!parse_list(list, AXES_CACHE, c->kv.page, c->head_dim.qk, &c->kv.k, &error) ||
+      !parse_list(list, AXES_CACHE, c->kv.page, c->head_dim.v, &c->kv.v, &error))
+    cr_assert(false, "%s: %s", list, error.message);
+  if (bytes && c->scale.granularity == SCALE_TOKEN_HEAD && order < 3) {
+    c->scale.inside = true;
+    c->scale.k_at = c->head_dim.qk;
+    c->scale.v_at = c->head_dim.v;
+    if (!parse_list(order == 0   ? "[b,s,h]"
+                    : order == 1 ? "[b,h,s]"
+                                 : "[h,b,s]",
+                    contract_scale_axes(SCALE_TOKEN_HEAD), c->kv.page, 1, &c->scale.k, &error))
+      cr_assert(false, "%s", error.message);
+    if (order > 0) { /* inside h the step of a slot is the record's */
+      c->scale.k.factors[c->scale.k.count++] =
+          (layout_factor){AXIS_D, 1, 1, (c->head_dim.qk + pad) / dtype_bytes(c->scale.dtype) - 1};
+    }
+    c->scale.v = c->scale.k;
+    if (order > 0)
+      c->scale.v.factors[c->scale.v.count - 1].pad = (c->head_dim.v + pad) / dtype_bytes(c->scale.dtype) - 1;
+    return;
+  }
+  if (random_below(state, 3) || c->head_dim.v > c->head_dim.qk) return;
+  c->kv.v_in_k = true;
+  c->kv.v_dtype = c->kv.k_dtype;
+  c->kv.v = c->kv.k;
+  c->scale.v = c->scale.k;
+  c->scale.group_v = c->scale.group_k;
+}
+
 static inline contract random_contract(uint64_t *state) {
   static const int query_dtypes[] = {DTYPE_BF16, DTYPE_FP16}, no_dtypes[] = {DTYPE_FP32};
   static const int dims[] = {64, 128, 192, 256}, odd_dims[] = {16, 48, 72, 80, 96, 112, 320, 576};
@@ -97,6 +134,7 @@ static inline contract random_contract(uint64_t *state) {
       c.scale.writer.qmax = random_below(state, 2) ? 127 : 0;
     }
   }
+  if (random_below(state, 8) == 0) random_records(state, &c);
   c.select.form = (select_form)PICK(state, forms, odd_forms);
   c.select.per = (select_per)PICK(state, pers, odd_pers);
   if (c.select.form == SELECT_BLOCKS) {

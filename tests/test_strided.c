@@ -28,7 +28,19 @@ static contract contract_of(const char *k, const char *v, const char *scale, dty
   return c;
 }
 
+/* Codes of a head, and then its scale. */
+static contract inline_contract(void) {
+  contract c = contract_of("b s h d", "b s h d", "b s h", DTYPE_FP8_E4M3);
+  c.kv.k.factors[3].pad = c.kv.v.factors[3].pad = 4;
+  c.scale.inside = true;
+  c.scale.k_at = c.scale.v_at = DIM;
+  return c;
+}
+
 static const layout *layout_of(const contract *c, tensor_name name) {
+  static layout record; /* with its scale, that is */
+  record = example_layout("b s h d", 16, DIM + 4);
+  if (c->scale.inside) return &record;
   return name == TENSOR_K_CACHE   ? &c->kv.k
          : name == TENSOR_V_CACHE ? &c->kv.v
          : name == TENSOR_K_SCALE ? &c->scale.k
@@ -167,6 +179,14 @@ static void padded_is_packed(const char *device_name, const contract *c) {
 Test(strided, padded_caches_are_read_and_written_as_packed_ones_on_every_target) {
   const char *const devices[] = {"emu:gfx942", "emu:gfx950", "emu:gfx1201", "emu:gfx1250"};
   contract c = contract_of("b h d/16 s d%16", "b h s/16 d s%16", "b h s", DTYPE_FP8_E4M3);
+  for (int i = 0; i < 4; i++)
+    padded_is_packed(devices[i], &c);
+}
+
+/* K and V each with page and head strides of their own, and their scales with them. */
+Test(strided, scales_inside_pages_step_with_their_own_cache_on_every_target) {
+  const char *const devices[] = {"emu:gfx942", "emu:gfx950", "emu:gfx1201", "emu:gfx1250"};
+  contract c = inline_contract();
   for (int i = 0; i < 4; i++)
     padded_is_packed(devices[i], &c);
 }
