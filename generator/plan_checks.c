@@ -72,6 +72,9 @@ void check_dim(const char *field, int channels, int most, diags *errors) {
 void check_shape(const contract *c, const decode_plan *p, diags *errors) {
   if (c->kv.tail.channels && !ONE_OF(c->kv.tail.dtype, DTYPE_BF16, DTYPE_FP16))
     diags_decline(errors, "decline.tail", "kv.tail.dtype", dtype_name(c->kv.tail.dtype), "bf16, fp16");
+  if (contract_coded_v(c) < c->head_dim.v)
+    diags_decline_number(errors, "decline.tail", "head_dim.v", c->head_dim.v,
+                         "up to %d, the channels before kv.tail", contract_coded_v(c));
   if (c->kv.tail.channels % DIM_STEP != 0)
     diags_decline_number(errors, "decline.tail", "kv.tail.channels", c->kv.tail.channels, "a multiple of %d",
                          DIM_STEP);

@@ -1,4 +1,5 @@
 /* What lies inside a page: scales, a tail in another format, V in K. */
+#include "../generator/emit.h"
 #include "spec_fixture.h"
 
 static const char inline_spec[] = "heddle: 1\n"
@@ -95,6 +96,17 @@ Test(page, values_may_reach_into_the_tail_and_scales_lie_behind_all_tokens) {
   const contract *c = &s.contract;
   cr_expect_eq(contract_coded_v(&s.contract), 448);
   cr_expect_eq(layout_elements(&c->kv.k, 1, 1), 64 * 584, "the bytes of a page");
+  for (size_t t = 0; t < target_count(); t++) {
+    const variant v = {0};
+    diags problems;
+    diags_init(&problems);
+    cr_expect_eq(emit_check(c, OPERATION_WRITE, &v, target_at(t), &problems), HD_OK);
+    cr_expect_eq(emit_check(c, OPERATION_DECODE, &v, target_at(t), &problems), HD_DECLINED);
+    cr_assert_eq(problems.count, 1);
+    cr_expect_str_eq(problems.items[0].code, "decline.tail");
+    cr_expect_str_eq(problems.items[0].field, "head_dim.v");
+    diags_finish(&problems);
+  }
   spec_finish(&s);
 }
 
