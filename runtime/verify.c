@@ -2,6 +2,7 @@
 #include "oracle.h"
 #include "verify_compare.h"
 #include "verify_data.h"
+#include "verify_pad.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,9 +45,21 @@ static hd_status write_expected(const verify_data *d, const int64_t dims[DIM_COU
   return oracle_write(d->contract, &host, dims, errors);
 }
 
-/* Uploads, launches, brings results back; `*out_seconds` of the launch. */
-static hd_status launch(verification *v, session_kernel *k, const char *operation_text, const tensors *host,
-                        const int64_t dims[DIM_COUNT], double *out_seconds, diags *errors) {
+/* Brings one result back into `dense`, by way of `host`, which may have gaps. */
+static hd_status bring_back(verification *v, const tensors *on_device, const tensors *host,
+                            const tensors *dense, const int64_t sizes[DIM_COUNT], tensor_name name,
+                            verify_outcome *o, diags *errors) {
+  hd_status status = session_download(v->session, on_device, host, name, errors);
+  if (status == HD_OK && !verify_unpad(v->contract, sizes, name, host, dense))
+    verify_problem(o, "write: %s was written to between its elements", tensor_name_text(name));
+  return status;
+}
+
+/* Uploads, launches, brings results back; `*out_seconds` of the launch. `dense`: in host memory; `dims`: how
+ * they bind, or `host`, the same with gaps. */
+static hd_status launch_on(verification *v, session_kernel *k, const char *operation_text,
+                           const tensors *host, const tensors *dense, int64_t dims[DIM_COUNT],
+                           verify_outcome *o, double *out_seconds, diags *errors) {
   tensors on_device;
   hd_status status = session_upload(v->session, v->contract, operation_text, host, &on_device, errors);
   if (status != HD_OK) return status;
@@ -56,9 +69,27 @@ static hd_status launch(verification *v, session_kernel *k, const char *operatio
   for (int i = 0; status == HD_OK && i < TENSOR_COUNT; i++) {
     tensor_role role = bind_role(v->contract, operation_text, (tensor_name)i);
     if (host->present[i] && (role == ROLE_OUTPUT || role == ROLE_UPDATED))
-      status = session_download(v->session, &on_device, host, (tensor_name)i, errors);
+      status = bring_back(v, &on_device, host, dense, dims, (tensor_name)i, o, errors);
   }
   session_release(v->session, &on_device);
+  return status;
+}
+
+static hd_status launch(verification *v, session_kernel *k, const char *operation_text, const tensors *dense,
+                        const int64_t dense_dims[DIM_COUNT], verify_outcome *o, double *out_seconds,
+                        diags *errors) {
+  tensors host = *dense;
+  int64_t dims[DIM_COUNT];
+  hd_status status = HD_OK;
+  memcpy(dims, dense_dims, sizeof dims);
+  if (v->options->padded) {
+    status = verify_pad(v->contract, dense_dims, dense, &host, errors);
+    if (status != HD_OK) return status;
+    status = bind_dims(v->contract, operation_text, &host, dims, errors);
+    dims[DIM_SPLITS] = dense_dims[DIM_SPLITS];
+  }
+  if (status == HD_OK) status = launch_on(v, k, operation_text, &host, dense, dims, o, out_seconds, errors);
+  verify_pad_finish(dense, &host);
   return status;
 }
 
@@ -68,7 +99,7 @@ static hd_status do_write(verification *v, verify_data *d, verify_outcome *o, di
   hd_status status = bind_dims(v->contract, "write", &d->write, dims, errors);
   if (status == HD_OK) status = write_expected(d, dims, expected, errors);
   if (status == HD_OK && v->has_write) {
-    status = launch(v, &v->write, "write", &d->write, dims, &o->write_seconds, errors);
+    status = launch(v, &v->write, "write", &d->write, dims, o, &o->write_seconds, errors);
     if (status == HD_OK) {
       o->wrote = true;
       verify_compare_write(d, expected, o);
@@ -92,7 +123,7 @@ static hd_status do_decode(verification *v, verify_data *d, random_state *r, ver
   int64_t most = bind_listed_tokens(v->contract, dims), longest = d->longest < most ? d->longest : most;
   dims[DIM_SPLITS] = session_splits(v->session, &v->decode, dims, longest, asked);
   o->splits = dims[DIM_SPLITS];
-  status = launch(v, &v->decode, "decode", &d->decode, dims, &o->decode_seconds, errors);
+  status = launch(v, &v->decode, "decode", &d->decode, dims, o, &o->decode_seconds, errors);
   if (status != HD_OK) return status;
   o->decoded = true;
   return verify_compare_decode(d, dims, v->scale, r, o, errors);

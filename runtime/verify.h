@@ -23,7 +23,9 @@ typedef struct verify_options {
   uint64_t seed;
   int random_cases; /* beside the table's */
   int64_t split;    /* forced on every case; 0: each case's own */
-  bool large;       /* also the cases that only hardware gets through in reasonable time */
+  bool padded; /* caches and scales with gaps between pages and heads, where the contract leaves strides free
+                */
+  bool large;  /* also the cases that only hardware gets through in reasonable time */
   const char *only; /* run the cases whose name contains this; NULL: all */
 } verify_options;
 

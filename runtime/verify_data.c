@@ -88,6 +88,12 @@ static const tensor *tensor_of(const verify_data *d, tensor_name name) {
   return d->write.present[name] ? &d->write.by_name[name] : &d->decode.by_name[name];
 }
 
+/* Pages that nothing uses: those in use come behind them. Far: 2^31 elements of K. */
+static int64_t spare_pages(const verify_data *d) {
+  if (!(d->from->traits & TRAIT_FAR)) return d->from->spare_pages;
+  return ((int64_t)1 << 31) / (layout_inner_elements(&d->contract->kv.k) * d->sizes[DIM_KV_HEADS]) + 1;
+}
+
 /* Lengths, and the sizes that follow from them. */
 static bool set_sizes(verify_data *d, int32_t lengths[CASE_MAX_SEQS]) {
   const verify_case *from = d->from;
@@ -113,12 +119,8 @@ static bool set_sizes(verify_data *d, int32_t lengths[CASE_MAX_SEQS]) {
   d->sizes[DIM_KV_HEADS] = layout_has_axis(&d->contract->kv.k, AXIS_H) ? from->kv_heads : 1;
   int64_t lists = d->contract->select.per == PER_KV_HEAD ? d->sizes[DIM_KV_HEADS] : 1;
   d->sizes[DIM_TABLE_PAGES] = d->contract->select.form == SELECT_INDPTR ? pages * lists : most_pages + 2;
-  d->sizes[DIM_PAGES] = pages + 3;
+  d->sizes[DIM_PAGES] = pages + 3 + spare_pages(d);
   d->sizes[DIM_TOKENS] = d->live_tokens + (from->traits & TRAIT_SKIPPED ? 1 + d->live_tokens / 3 : 0);
-  if (from->traits & TRAIT_FAR) {
-    int64_t per_page = layout_inner_elements(&d->contract->kv.k) * d->sizes[DIM_KV_HEADS];
-    d->sizes[DIM_PAGES] += ((int64_t)1 << 31) / per_page + 1;
-  }
   d->first_token = calloc((size_t)seqs + 1, sizeof *d->first_token);
   d->slot = calloc((size_t)d->live_tokens + 1, sizeof *d->slot);
   d->row = calloc((size_t)d->live_tokens + 1, sizeof *d->row);
@@ -152,12 +154,9 @@ static void list_pages(verify_data *d, int64_t seq, const int64_t *own, int64_t 
   }
 }
 
-/* Pages 0 … pages - 1 in random order; for a far case only those at the end. The caller frees; NULL without
- * memory. */
+/* All pages behind the spare ones in random order. The caller frees; NULL without memory. */
 static int64_t *shuffled_pages(const verify_data *d, random_state *r) {
-  int64_t pages = d->sizes[DIM_PAGES], pool = pages;
-  if (d->from->traits & TRAIT_FAR)
-    pool -= ((int64_t)1 << 31) / (layout_inner_elements(&d->contract->kv.k) * d->sizes[DIM_KV_HEADS]);
+  int64_t pages = d->sizes[DIM_PAGES], pool = pages - spare_pages(d);
   int64_t *order = calloc((size_t)pool + 1, sizeof *order);
   if (!order) return NULL;
   for (int64_t i = 0; i < pool; i++)
@@ -254,15 +253,20 @@ static double wide_value(const verify_data *d, random_state *r) {
   return pow(10.0, least + (most - least) * random_unit(r));
 }
 
-/* One row of k or v, `count` channels. */
-static void fill_row(const verify_data *d, bool is_v, int64_t row_index, int64_t count, random_state *r) {
+/* One row of k or v, `count` channels. `outlier`: the size that heads share where a token has one scale;
+ * drawn for the first of them. Else a head's values could all be lost beside another's, and its result be a
+ * sum of the smallest probabilities. */
+static void fill_row(const verify_data *d, bool is_v, int64_t row_index, int64_t count, double *outlier,
+                     random_state *r) {
   unsigned traits = d->from->traits;
   void *array = d->memory[is_v ? TENSOR_V : TENSOR_K];
   if (!array) return; /* V lies in K */
   dtype type = d->contract->query.dtype;
   double factor = 1.0;
-  if (traits & TRAIT_OUTLIERS)
-    factor = is_v ? pow(10.0, -4.0 + 6.0 * random_unit(r)) : pow(10.0, -4.0 + 5.0 * random_unit(r));
+  bool first_head = row_index % d->sizes[DIM_KV_HEADS] == 0;
+  if ((traits & TRAIT_OUTLIERS) && (first_head || d->contract->scale.granularity != SCALE_TOKEN))
+    *outlier = is_v ? pow(10.0, -4.0 + 6.0 * random_unit(r)) : pow(10.0, -4.0 + 5.0 * random_unit(r));
+  if (traits & TRAIT_OUTLIERS) factor = *outlier;
   if ((traits & TRAIT_ZERO_TOKENS) && random_below(r, 4) == 0) factor = 0.0;
   /* Without scales a token, the values themselves are what the V scales would have made of them. */
   if (is_v && !scales_per_token(d->contract)) {
@@ -293,9 +297,10 @@ static bool fill_tokens(verify_data *d, random_state *r) {
     if (i < d->live_tokens) d->row[i] = order[i];
   }
   free(order);
+  double k_outlier = 1, v_outlier = 1;
   for (int64_t i = 0; i < tokens * heads; i++) {
-    fill_row(d, false, i, d->contract->head_dim.qk, r);
-    fill_row(d, true, i, d->contract->head_dim.v, r);
+    fill_row(d, false, i, d->contract->head_dim.qk, &k_outlier, r);
+    fill_row(d, true, i, d->contract->head_dim.v, &v_outlier, r);
   }
   return true;
 }

@@ -34,7 +34,8 @@ typedef struct verify_case {
   bool lists; /* only for contracts with lists of blocks or tokens */
   int length_count;
   case_length lengths[16];
-  int repeat; /* the list of lengths so many times; 0: once */
+  int repeat;          /* the list of lengths so many times; 0: once */
+  int64_t spare_pages; /* pages in front of those in use */
 } verify_case;
 
 extern const verify_case verify_cases[];

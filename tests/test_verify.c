@@ -3,6 +3,7 @@
 #include "../runtime/oracle.h"
 #include "../runtime/verify_compare.h"
 #include "../runtime/verify_data.h"
+#include "../runtime/verify_pad.h"
 #include "example_contract.h"
 
 #include <criterion/criterion.h>
@@ -280,6 +281,95 @@ Test(verify, one_wrong_code_or_scale_is_found) {
   o = compare_changed(TENSOR_K_SCALE, 4 * (2 * 16 + 16 + 9) + 1, 1);
   cr_assert_not(o.good);
   cr_assert_eq(o.scales_differ, 1);
+}
+
+/* A head whose values are all lost beside another's would have a result that no kernel's probabilities reach.
+ */
+Test(verify, heads_that_share_a_scale_are_outliers_together) {
+  contract c = bf16_contract();
+  c.kv.k_dtype = c.kv.v_dtype = DTYPE_INT8;
+  c.scale.granularity = SCALE_TOKEN;
+  c.scale.k = c.scale.v = example_layout("b s", 16, 64);
+  c.scale.writer.zero_value = 1.0;
+  solved s;
+  solve(&s, c, case_named("outliers"), 5);
+  cr_assert_eq(s.data.sizes[DIM_KV_HEADS], 2);
+  for (int64_t row = 0; row < s.data.sizes[DIM_TOKENS] * 2; row++) {
+    double most[2] = {0, 0};
+    for (int64_t i = 0; i < 128; i++)
+      most[i / 64] = fmax(most[i / 64], fabs(get(DTYPE_BF16, s.data.memory[TENSOR_V], row / 2 * 128 + i)));
+    cr_assert_lt(most[0], 64 * most[1]);
+    cr_assert_lt(most[1], 64 * most[0]);
+  }
+  verify_data_finish(&s.data);
+}
+
+Test(verify, whole_numbers_are_not_held_against_unquantised_attention) {
+  contract c = bf16_contract();
+  c.kv.k_dtype = c.kv.v_dtype = DTYPE_INT8;
+  solved s;
+  solve(&s, c, case_named("lengths"), 5);
+  verify_outcome o = judge(&s);
+  cr_assert(o.good, "%s", o.problem);
+  cr_assert(isnan(o.cosine));
+  verify_data_finish(&s.data);
+}
+
+Test(verify, large_logits_are_not_held_against_unquantised_attention) {
+  solved s;
+  solve(&s, fp8_contract(), case_named("lengths"), 5);
+  s.scale = 0.126; /* beyond 1 / sqrt(64) */
+  random_state r = {1};
+  verify_outcome o = fresh_outcome();
+  diags d;
+  diags_init(&d);
+  cr_assert_eq(verify_compare_decode(&s.data, s.dims, s.scale, &r, &o, &d), HD_OK);
+  cr_assert(isnan(o.cosine));
+  verify_data_finish(&s.data);
+  diags_finish(&d);
+}
+
+Test(verify, pages_that_nothing_uses_lie_in_front) {
+  const verify_case from = {.name = "spare",
+                            .kv_heads = 1,
+                            .length_count = 2,
+                            .lengths = {{3, 0, 1}, {0, 0, 5}},
+                            .spare_pages = 100};
+  solved s;
+  solve(&s, bf16_contract(), &from, 5);
+  cr_assert_geq(s.data.sizes[DIM_PAGES], 105);
+  for (int64_t t = 0; t < s.data.live_tokens; t++)
+    cr_assert_geq(s.data.slot[t], 100 * 16);
+  verify_data_finish(&s.data);
+}
+
+/* Gaps hold nothing, and a byte that is written to one is found. */
+Test(verify, padded_caches_go_there_and_back) {
+  solved s;
+  solve(&s, fp8_contract(), case_named("heads"), 5);
+  const tensor_name all[] = {TENSOR_K_CACHE, TENSOR_V_CACHE, TENSOR_K_SCALE, TENSOR_V_SCALE};
+  diags d;
+  diags_init(&d);
+  for (int i = 0; i < 4; i++) {
+    tensors padded;
+    cr_assert_eq(verify_pad(&s.contract, s.data.sizes, &s.data.decode, &padded, &d), HD_OK);
+    tensor *t = &padded.by_name[all[i]];
+    unsigned char *memory = (unsigned char *)(uintptr_t)t->data;
+    size_t dense = tensor_bytes(&s.data.decode.by_name[all[i]]);
+    cr_assert_gt(tensor_bytes(t), dense);
+    void *kept = malloc(dense);
+    memcpy(kept, s.data.memory[all[i]], dense);
+    memset(s.data.memory[all[i]], 0, dense);
+    cr_assert(verify_unpad(&s.contract, s.data.sizes, all[i], &padded, &s.data.decode));
+    cr_assert_arr_eq(kept, s.data.memory[all[i]], dense);
+    /* The last byte of the first page's gap: page 1 begins behind it. */
+    memory[t->strides[0] * dtype_bytes(t->dtype) - 1] ^= 1;
+    cr_assert_not(verify_unpad(&s.contract, s.data.sizes, all[i], &padded, &s.data.decode));
+    free(kept);
+    verify_pad_finish(&s.data.decode, &padded);
+  }
+  verify_data_finish(&s.data);
+  diags_finish(&d);
 }
 
 Test(verify, inputs_depend_on_the_seed_alone) {

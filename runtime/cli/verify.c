@@ -105,6 +105,7 @@ static int verify_spec(const cli *c, const spec_file *file, const variant *v, co
       .seed = (uint64_t)cli_int(c, "seed", 1),
       .random_cases = (int)cli_int(c, "cases", 4),
       .split = cli_int(c, "split", 0),
+      .padded = cli_flag(c, "padded"),
       .large = cli_flag(c, "large"),
       .only = cli_text(c, "only"),
   };
@@ -169,6 +170,7 @@ static const cli_option verify_options_table[] = {
     {"cases", 'n', OPTION_INT, "N", "random cases beside the fixed ones (default: 4)", 0, 100000},
     {"seed", 0, OPTION_INT, "N", "seed of all inputs (default: 1)", 0, INT64_MAX},
     {"split", 0, OPTION_INT, "N", "use this split in every case (default: each case's own)", 1, 4096},
+    {"padded", 0, OPTION_FLAG, NULL, "caches and scales with gaps between pages and heads", 0, 0},
     {"large", 0, OPTION_FLAG, NULL, "also cases that only hardware gets through quickly", 0, 0},
     {"only", 0, OPTION_TEXT, "NAME", "only cases whose name contains NAME", 0, 0},
     OPTION_ROW_VARIANT,
