@@ -5,6 +5,8 @@
 - every environment variable that the library reads is in README.md or docs/
 - every relative link in the documents leads to a file
 - every `heddle VERB` in README.md and docs/ is a verb
+- every row of docs/spec.md's edge table has a row in docs/edges.md, every test that docs/edges.md names exists, and every test of
+  tests/edges is named there
 """
 import pathlib
 import re
@@ -55,6 +57,21 @@ verbs = set(re.findall(r"&verb_([a-z]+)", (root / "runtime/cli/verbs.c").read_te
 for path, text in documents.items():
     for line in re.findall(r"^build/heddle ([a-z]+)", text, re.M) + re.findall(r"`heddle ([a-z]+)[ `]", text):
         check("verbs exist", line in verbs, f"{path.relative_to(root)}: heddle has no verb {line}")
+
+edges = documents[root / "docs" / "edges.md"]
+tests = {("edges", name) for p in (root / "tests/edges").glob("*.c") for name in re.findall(r'^    \{"([a-z0-9-]+)", \w+\},', p.read_text(), re.M)}
+tests |= {("verify", name) for name in re.findall(r'\.name = "([a-z0-9-]+)"', (root / "runtime/verify_cases.c").read_text())}
+for p in (root / "tests").glob("test_*.c"):
+    tests |= set(re.findall(r"^Test\((\w+), (\w+)", p.read_text(), re.M))
+named = set(re.findall(r"`(\w+): ([a-z0-9_-]+)`", edges))
+check("tests of edges exist", len(named) > 20, "docs/edges.md names next to no tests")
+for suite, name in sorted(named):
+    check("tests of edges exist", (suite, name) in tests, f"docs/edges.md: there is no test {suite}: {name}")
+for suite, name in sorted(test for test in tests if test[0] == "edges"):
+    check("tests of edges are named", (suite, name) in named, f"docs/edges.md doesn't name {suite}: {name}")
+table = documents[root / "docs" / "spec.md"].split("## What must hold at the edges")[1].split("\n## ")[0]
+for row in re.findall(r"^\| (?!case)([^|-][^|]*?) \|", table, re.M):
+    check("edges have a test", f"| {row} |" in edges, f"docs/edges.md has no row: {row}")
 
 for claim, found in problems.items():
     print(f"[{'FAIL' if found else 'PASS'}] {claim}")
