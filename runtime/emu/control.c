@@ -319,6 +319,16 @@ static void s_setreg_b32(emu_wave *w, const emu_instruction *i) {
   set_register(w, i, emu_scalar32(w, o));
 }
 
+/* gfx1250: bits 19:12 of a constant for MODE are the upper bits of register numbers (dst, src0, src1, src2),
+ * whichever field is set. LLVM leaves out the s_set_vgpr_msb that would say the same. */
+static void s_setreg_imm32_b32(emu_wave *w, const emu_instruction *i) {
+  s_setreg_b32(w, i);
+  if (!w->target->setreg_extends_rows || field_of(i).id != EMU_HWREG_MODE) return;
+  uint32_t value = emu_scalar32(w, &i->operand[i->operand[0].kind == EMU_SYMBOL ? 1 : 0]);
+  for (int n = 0; n < 4; ++n)
+    w->row_offset[(n + 3) % 4] = (value >> (12 + 2 * n) & 3) << 8;
+}
+
 static void s_round_mode(emu_wave *w, const emu_instruction *i) {
   w->mode = (w->mode & ~0xfu) | (i->immediate & 0xf);
 }
@@ -495,7 +505,7 @@ const emu_row emu_control_rows[] = {
     {"s_memrealtime", read_clock, 1, EMU_SCALAR_LOAD},
     {"s_getreg_b32", s_getreg_b32, 1, 0},
     {"s_setreg_b32", s_setreg_b32, 0, EMU_NO_DESTINATION},
-    {"s_setreg_imm32_b32", s_setreg_b32, 0, EMU_NO_DESTINATION},
+    {"s_setreg_imm32_b32", s_setreg_imm32_b32, 0, EMU_NO_DESTINATION},
     {"s_round_mode", s_round_mode, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
     {"s_denorm_mode", s_denorm_mode, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},
     {"s_set_vgpr_msb", s_set_vgpr_msb, 0, EMU_NO_DESTINATION | EMU_TEXT_IGNORED},

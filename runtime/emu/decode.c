@@ -726,6 +726,7 @@ static uint32_t rows_needed(const emu_module *m) {
     const emu_instruction *i = &m->code[n];
     if (strcmp(i->row->name, "s_set_vgpr_msb") == 0) return MSB_VECTOR_ROWS;
     if (i->row->flags & EMU_INDEXES) further = 256;
+    if (strcmp(i->row->name, "s_setreg_imm32_b32") == 0 && m->target->setreg_extends_rows) further = 768;
     for (int k = 0; k < i->operand_count; ++k) {
       const emu_operand *o = &i->operand[k];
       if (o->kind == EMU_VECTOR && (uint32_t)o->index + o->count + 1 > rows)

@@ -210,6 +210,7 @@ typedef struct emu_target {
   bool global_scratch;          /* gfx1250: scratch has global addresses, flat_scratch_base + lane << 52 */
   bool signed_address_offset;   /* gfx1250: the 32-bit offset beside a scalar base is signed */
   bool wide_buffers;            /* gfx1250: buffer descriptors with 57 bits of address */
+  bool setreg_extends_rows;     /* gfx1250: s_setreg_imm32_b32 of MODE does s_set_vgpr_msb's work too */
   int compute_units;
   int64_t memory_bytes, l2_bytes;
   const char *product;

@@ -43,6 +43,7 @@ static const emu_target targets[] = {
      .signed_address_offset = true,
      .global_scratch = true,
      .wide_buffers = true,
+     .setreg_extends_rows = true,
      .compute_units = 256,
      .memory_bytes = 432 * GIB,
      .l2_bytes = 256 * MIB,

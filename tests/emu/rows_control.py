@@ -131,6 +131,9 @@ row("s_getreg_b32", "s_getreg_b32 s10, hwreg(1, 23, 1)", {"mode": MODE}, {"s10":
 row("s_setreg_b32", "s_setreg_b32 hwreg(1, 4, 4), s2", {"mode": MODE, "s2": 0xFFFFFF13}, {"mode": 0x800135})
 row("s_setreg_b32", "s_setreg_b32 hwreg(1, 0, 32), s2", {"mode": MODE, "s2": 0xF0}, {"mode": 0xF0})
 row("s_setreg_imm32_b32", "s_setreg_imm32_b32 hwreg(1, 0, 4), 0x3a", {"mode": MODE}, {"mode": 0x8001EA})
+# Bits 19:12 are the upper bits of register numbers: dst 1, src0 2, src1 3, src2 0.
+row("s_setreg_imm32_b32", "s_setreg_imm32_b32 hwreg(1, 25, 1), 0x39001", {"mode": MODE, "offset2": 0x100},
+    {"mode": MODE | 1 << 25, "offset0": 0x200, "offset1": 0x300, "offset2": 0, "offset3": 0x100}, ["gfx1250"])
 row("s_round_mode", "s_round_mode 0xa", {"mode": MODE}, {"mode": 0x8001EA})
 row("s_denorm_mode", "s_denorm_mode 0x3", {"mode": MODE}, {"mode": 0x800135})
 row("s_set_vgpr_msb", "s_set_vgpr_msb 0x1b", {"offset3": 0x300}, {"offset0": 0x300, "offset1": 0x200, "offset2": 0x100, "offset3": 0})
