@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -323,10 +324,35 @@ static void memo_write(const char *path, const compiler *c, const text *before) 
   text_finish(&t);
 }
 
-hd_status compiler_identify(compiler *c, diags *errors) {
-  char memo[4096], hex[65];
-  bool keep = memo_path(c, memo, sizeof memo);
-  if (keep && memo_read(memo, c)) return HD_OK;
+/* Hashing takes a second of processor time, and on a cold node every rank would do it at once: one does, the
+ * others wait for its memo, but not for long. Returns what memo_unlock takes; -1: it can't be locked, or the
+ * wait was over. The kernel drops the lock of a process that dies. */
+static int memo_lock(const char *memo) {
+  enum { SECONDS = 30, PAUSE_NS = 5000000 };
+  char path[4096 + 8];
+  snprintf(path, sizeof path, "%s.lock", memo);
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  double end = now() + SECONDS;
+  while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    bool busy = errno == EWOULDBLOCK || errno == EINTR;
+    if (busy && now() < end) {
+      nanosleep(&pause, NULL);
+      continue;
+    }
+    close(fd);
+    fd = -1;
+  }
+  return fd;
+}
+
+static void memo_unlock(int fd) {
+  if (fd >= 0) close(fd);
+}
+
+static hd_status identify(compiler *c, const char *memo, diags *errors) {
+  char hex[65];
+  bool keep = memo != NULL;
   parts p = {0};
   text before;
   text_init(&before);
@@ -346,4 +372,14 @@ hd_status compiler_identify(compiler *c, diags *errors) {
   text_finish(&before);
   parts_finish(&p);
   return !hashed ? HD_IO : answered ? HD_OK : HD_UNAVAILABLE;
+}
+
+hd_status compiler_identify(compiler *c, diags *errors) {
+  char memo[4096];
+  if (!memo_path(c, memo, sizeof memo)) return identify(c, NULL, errors);
+  if (memo_read(memo, c)) return HD_OK;
+  int lock = memo_lock(memo);
+  hd_status status = memo_read(memo, c) ? HD_OK : identify(c, memo, errors);
+  memo_unlock(lock);
+  return status;
 }
