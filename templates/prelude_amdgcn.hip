@@ -153,10 +153,15 @@ struct format_fp8 {
     return (u32)__builtin_amdgcn_cvt_pk_fp8_f32(x[2], x[3], word, true);
   }
   DEVICE void widen(u32 word, u32 *halves) {
+#if defined(__gfx950__)
+    halves[0] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_scalef32_pk_f16_fp8(word, 1.0f, false));
+    halves[1] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_scalef32_pk_f16_fp8(word, 1.0f, true));
+#else // by way of fp32
     float2_t low = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, false);
     float2_t high = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, true);
     halves[0] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pkrtz(low[0], low[1]));
     halves[1] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pkrtz(high[0], high[1]));
+#endif
   }
   DEVICE void unpack(u32 word, float *x) {
     float2_t low = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, false);

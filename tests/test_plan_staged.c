@@ -106,7 +106,9 @@ static void ring_holds(const contract *c, const decode_plan *p, const char *what
   cr_assert_leq(p->lds_bytes, p->target->lds_bytes, "%s", what);
 }
 
-Test(plan_staged, shipped_contracts_all_have_a_ring) {
+/* All but those whose layout has no runs of 16 bytes at all. */
+Test(plan_staged, shipped_contracts_with_wide_runs_have_a_ring) {
+  int served = 0;
   for (size_t n = 0; n < 2; n++)
     for (size_t i = 0; i < SHIPPED_COUNT; i++) {
       const target *t = target_find(ring_targets[n]);
@@ -114,9 +116,14 @@ Test(plan_staged, shipped_contracts_all_have_a_ring) {
       decode_plan p;
       char why[300], what[128];
       snprintf(what, sizeof what, "%s on %s", shipped_specs[i], t->name);
-      cr_assert_eq(plan_of(&c, &ring, t, &p, why, sizeof why), HD_OK, "%s: %s", what, why);
+      bool wide = layout_aligned_run(&c.kv.k, AXIS_D) * dtype_bytes(c.kv.k_dtype) >= PIECE;
+      cr_assert_eq(plan_of(&c, &ring, t, &p, why, sizeof why), wide ? HD_OK : HD_DECLINED, "%s: %s", what,
+                   why);
+      if (!wide) continue;
       ring_holds(&c, &p, what);
+      served++;
     }
+  cr_expect_geq(served, 12, "%d", served);
 }
 
 Test(plan_staged, random_contracts_are_held_by_their_ring_or_declined_with_a_reason) {
@@ -175,6 +182,9 @@ static void small_pages(contract *c) {
   list_layout("[b,h,s]", c, &c->scale.k);
   list_layout("[b,h,s]", c, &c->scale.v);
 }
+static void scales_inside(contract *c) {
+  c->scale.inside = true;
+}
 static void half_scales(contract *c) {
   c->scale.dtype = DTYPE_FP16;
 }
@@ -183,11 +193,9 @@ static void backward_chunks(contract *c) {
 }
 
 Test(plan_staged, what_is_in_the_way_takes_the_direct_structure_and_says_so) {
-  const change changes[] = {{"runs of 16 bytes", narrow_runs},
-                            {"4 bytes", half_scales},
-                            {"follow each other", backward_chunks},
-                            {"less than a copy", single_tokens},
-                            {"less than a copy", small_pages}};
+  const change changes[] = {{"runs of 16 bytes", narrow_runs},   {"4 bytes", half_scales},
+                            {"inside the pages", scales_inside}, {"follow each other", backward_chunks},
+                            {"less than a copy", single_tokens}, {"less than a copy", small_pages}};
   for (size_t n = 0; n < 2; n++)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
       const target *t = target_find(ring_targets[n]);
