@@ -70,27 +70,49 @@ static bool nests(const bytes_of *b) {
   return true;
 }
 
-enum { MOST_STEPS = 1 << 22 };
+enum { MOST_STEPS = 1 << 18 };
 
-/* Whether some byte is in both, by halving the problem: one step of the longer dimension at a time, and of
- * these only those that reach into what the other covers. `*steps` counts down; at 0 the answer is yes. */
-static bool meet(bytes_of a, bytes_of b, int *steps) {
-  if (--*steps <= 0) return true;
-  if (a.end <= b.at || b.end <= a.at) return false;
-  if (a.count == 0 && b.count == 0) return true;
-  bool first = b.count == 0 || (a.count > 0 && a.dimensions[0].step >= b.dimensions[0].step);
-  bytes_of whole = first ? a : b, other = first ? b : a;
-  dimension d = whole.dimensions[0];
-  bytes_of part = whole;
+/* What one step of the outermost dimension has. */
+static bytes_of inside_step(const bytes_of *b, int64_t step_index) {
+  bytes_of part = *b;
+  const dimension d = b->dimensions[0];
   part.count--;
   for (int i = 0; i < part.count; i++)
-    part.dimensions[i] = whole.dimensions[i + 1];
-  int64_t length = whole.end - whole.at - (d.extent - 1) * d.step;
-  int64_t low = other.at - whole.at - length, from = low < 0 ? 0 : low / d.step + 1;
-  for (int64_t i = from; i < d.extent && whole.at + i * d.step < other.end; i++) {
-    part.at = whole.at + i * d.step;
-    part.end = part.at + length;
-    if (meet(part, other, steps)) return true;
+    part.dimensions[i] = b->dimensions[i + 1];
+  part.at += step_index * d.step;
+  part.end -= (d.extent - 1 - step_index) * d.step;
+  return part;
+}
+
+static int64_t lesser(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* Records: both step alike, and what one step has of both lies within a step. */
+static bool same_records(const bytes_of *a, const bytes_of *b) {
+  if (a->count == 0 || b->count == 0 || a->dimensions[0].step != b->dimensions[0].step) return false;
+  const int64_t step = a->dimensions[0].step, start = lesser(a->at, b->at);
+  return inside_step(a, 0).end - start <= step && inside_step(b, 0).end - start <= step;
+}
+
+/* Whether some byte is in both, by parting the problem: one step of the longer dimension at a time, and of
+ * these only those that reach into what the other covers; records one for all. `*steps` counts down; at 0 the
+ * answer is yes. */
+static bool meet(const bytes_of *a, const bytes_of *b, int *steps) {
+  if (--*steps <= 0) return true;
+  if (a->end <= b->at || b->end <= a->at) return false;
+  if (a->count == 0 && b->count == 0) return true;
+  if (same_records(a, b)) {
+    const bytes_of first = inside_step(a, 0), second = inside_step(b, 0);
+    return meet(&first, &second, steps);
+  }
+  bool first = b->count == 0 || (a->count > 0 && a->dimensions[0].step >= b->dimensions[0].step);
+  const bytes_of *whole = first ? a : b, *other = first ? b : a;
+  const dimension d = whole->dimensions[0];
+  int64_t low = other->at - inside_step(whole, 0).end, from = low < 0 ? 0 : low / d.step + 1;
+  for (int64_t i = from; i < d.extent && whole->at + i * d.step < other->end; i++) {
+    const bytes_of part = inside_step(whole, i);
+    if (meet(&part, other, steps)) return true;
   }
   return false;
 }
@@ -130,7 +152,7 @@ bool page_parts_apart(const page_part *parts, int count, int64_t heads, char *ou
   for (int i = 0; i < count; i++)
     for (int j = i + 1; j < count; j++) {
       int steps = MOST_STEPS;
-      if (!meet(bytes[i], bytes[j], &steps)) continue;
+      if (!meet(&bytes[i], &bytes[j], &steps)) continue;
       snprintf(out, size, "%s and %s share bytes of the page, allowed: parts that lie apart%s",
                parts[i].field, parts[j].field, steps <= 0 ? "; these are too tangled to tell" : "");
       return false;

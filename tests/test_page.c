@@ -170,3 +170,22 @@ Test(page, refuses_parts_of_a_page_that_do_not_fit_together) {
   for (size_t i = 0; i < sizeof latent / sizeof *latent; i++)
     expect_refusal(latent_spec, &latent[i]);
 }
+
+/* Overlap is found by arithmetic, not by going through the bytes of a page. */
+Test(page, the_largest_page_is_judged_at_once) {
+  char *large = spec_with(latent_spec, "page: 64", "page: 1048576");
+  spec s = parse_good(large);
+  spec_finish(&s);
+  const refusal last = {"at: 528", "at: 526", "spec.conflict", 9, 3, "scale.k and kv.tail share bytes"};
+  expect_refusal(large, &last);
+  free(large);
+}
+
+Test(page, parts_that_interleave_without_meeting_are_fine) {
+  spec s = parse_good("heddle: 1\nquery: {heads_per_kv: 8}\nhead_dim: 16\n"
+                      "kv:\n  dtype: int8\n  page: 8\n  k: [b, h, s/2, d, s%2+2]\n  v: [b, h, s, d+4]\n"
+                      "scale:\n  granularity: token_head\n  dtype: fp16\n"
+                      "  k: {inside: k, at: 2, layout: [b, h, s, 4]}\n"
+                      "  v: {inside: v, at: 18, layout: [b, h, s, 10]}\n");
+  spec_finish(&s);
+}
