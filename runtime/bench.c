@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Milliseconds of work until a clock that was idle has come up. */
-static const double warm_up = 20;
+/* Milliseconds of work until a clock that was idle has come up; of many shapes only the first finds it so. */
+static double warm_up(const bench_options *o) {
+  return o->quick ? 4 : 20;
+}
 
 double bench_gigabytes_per_second(const bench_result *r) {
   double time = r->decode.statistics.median;
@@ -20,6 +22,28 @@ double bench_share(const bench_result *r) {
 double bench_ratio(const bench_result *r) {
   double aim = 1.02 * r->read.statistics.median + 2.0;
   return r->decode.statistics.median / aim;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+void bench_summary_of(const bench_result *results, int count, bench_summary *out) {
+  double ratios[BENCH_MAX_SHAPES];
+  *out = (bench_summary){0};
+  for (int i = 0; i < count; i++) {
+    if (!results[i].best || out->count == BENCH_MAX_SHAPES) continue;
+    double ratio = bench_ratio(&results[i]);
+    if (out->count == 0 || ratio > out->worst) {
+      out->worst = ratio;
+      out->worst_result = &results[i];
+    }
+    ratios[out->count++] = ratio;
+  }
+  if (out->count == 0) return;
+  qsort(ratios, (size_t)out->count, sizeof *ratios, compare_doubles);
+  out->median = (ratios[(out->count - 1) / 2] + ratios[out->count / 2]) / 2;
 }
 
 /* What the splits of one shape share. */
@@ -69,7 +93,8 @@ static hd_status run_split(benchmark *b, int64_t asked, bench_result *r, diags *
   if (asked == 0) memcpy(r->choice, b->choice.reason, sizeof r->choice);
   hd_status status = bench_rig_check(&b->rig, &b->decode, r->splits, r, errors);
   if (status != HD_OK || !r->good || b->session->facts.emulated) return status;
-  status = bench_rig_time(&b->rig, &b->decode, r->splits, b->options->repeat, warm_up, &r->decode, errors);
+  status = bench_rig_time(&b->rig, &b->decode, r->splits, b->options->repeat, warm_up(b->options), &r->decode,
+                          errors);
   r->timed = status == HD_OK;
   return status == HD_OK ? check_again(b, r, errors) : status;
 }
@@ -106,7 +131,8 @@ static hd_status prepare(benchmark *b, const contract *c, const char *name, cons
   status = session_load(b->session, c, name, OPERATION_READ, &plain, &b->read, errors);
   b->has_read = status == HD_OK;
   if (status != HD_OK) return status;
-  status = bench_rig_init(&b->rig, b->session, c, shape, b->options->ragged, b->options->seed, 0, errors);
+  status = bench_rig_init(&b->rig, b->session, c, shape, b->options->ragged, b->options->seed,
+                          b->options->quick, errors);
   b->has_rig = status == HD_OK;
   return status;
 }
@@ -139,9 +165,9 @@ hd_status bench_run(session *s, const contract *c, const char *name, const varia
   int64_t read_workgroups = 0;
   status = prepare(&b, &used, name, v, shape, errors);
   if (status == HD_OK)
-    status = s->facts.emulated
-                 ? bench_rig_read_once(&b.rig, &b.read, errors)
-                 : bench_rig_read(&b.rig, &b.read, options->repeat, warm_up, &read, &read_workgroups, errors);
+    status = s->facts.emulated ? bench_rig_read_once(&b.rig, &b.read, errors)
+                               : bench_rig_read(&b.rig, &b.read, options->repeat, warm_up(options), &read,
+                                                &read_workgroups, errors);
   for (int i = 0; status == HD_OK && i < options->split_count; i++) {
     bench_result *r = &out_results[i];
     describe(&b, shape, r);

@@ -30,6 +30,14 @@ extern const bench_preset bench_presets[];
 extern const int bench_preset_count;
 const bench_preset *bench_preset_find(const char *name); /* NULL when unknown */
 
+enum { BENCH_MAX_SHAPES = 512 };
+
+/* The n-th of the random shapes of a seed: 1 to 256 sequences, 1024 to 65536 tokens, 1 to 8 kv heads, sizes
+ * by their logarithm, every other one ragged. What would take more than 600 MB at `bytes_a_token_head` is
+ * made shorter, then smaller. */
+void bench_random_shape(uint64_t seed, int n, int64_t bytes_a_token_head, bench_shape *out_shape,
+                        bool *out_ragged);
+
 /* `c` with another group size or page (0: its own). HD_INVALID with a diagnostic when a layout can't have
  * pages of that size. */
 hd_status bench_contract(const contract *c, int heads_per_kv, int page, contract *out_contract,
@@ -73,6 +81,7 @@ typedef struct bench_options {
   int split_count;
   int64_t splits[BENCH_MAX_SPLITS]; /* 0: by policy */
   uint64_t seed;
+  bool quick; /* a quarter of the oracle's rows, and a shorter warm-up: for many shapes */
   /* Records that give variant and split where neither is asked for; NULL: none. Validated anew for each
    * shape's contract. */
   tune_files *tuned;
@@ -113,6 +122,15 @@ typedef struct bench_result {
 double bench_gigabytes_per_second(const bench_result *r);
 double bench_share(const bench_result *r);
 double bench_ratio(const bench_result *r);
+
+/* Over shapes, of the fastest split each: ratios to the aim. */
+typedef struct bench_summary {
+  int count; /* shapes with a time */
+  double median, worst;
+  const bench_result *worst_result; /* NULL when count is 0 */
+} bench_summary;
+
+void bench_summary_of(const bench_result *results, int count, bench_summary *out_summary);
 
 /* Runs one shape at each split: options->split_count results. `v` all zero: the records' choice, else the
  * generator's. `c` resolved for the session's target. HD_OK

@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens times query heads that the oracle is asked for: it takes about 1.3 microseconds each. The longest
- * sequence is checked whatever it takes. */
-static const int64_t budget = 1 << 20;
-
 /* A sequence so long that the oracle takes this many budgets for it is checked in one query head of each kv
  * head. */
 enum { MOST_BUDGETS = 4 };
@@ -39,7 +35,7 @@ static bool chosen(const bench_expected *e, int64_t seq) {
   return false;
 }
 
-static void choose(bench_expected *e, const bench_data *d, random_state *r) {
+static void choose(bench_expected *e, const bench_data *d, int64_t budget, random_state *r) {
   const int32_t *lengths = d->lengths;
   int64_t seqs = d->dims[DIM_SEQS], spent = 0;
   for (int64_t attempt = 0; attempt < 4 * BENCH_MAX_CHECKED && e->count < BENCH_MAX_CHECKED; attempt++) {
@@ -109,8 +105,8 @@ static hd_status decode_one(const bench_expected *e, const bench_data *d, int64_
   return oracle_decode(d->contract, &host, dims, scale, out, NULL, errors);
 }
 
-hd_status bench_expected_init(bench_expected *e, const bench_data *d, double scale, uint64_t seed,
-                              diags *errors) {
+hd_status bench_expected_init(bench_expected *e, const bench_data *d, double scale, int64_t budget,
+                              uint64_t seed, diags *errors) {
   random_state r = {seed ^ 0x6368656b};
   int heads = d->contract->query.heads_per_kv;
   *e = (bench_expected){.heads = heads};
@@ -119,7 +115,7 @@ hd_status bench_expected_init(bench_expected *e, const bench_data *d, double sca
     e->head = (int)random_below(&r, heads);
   }
   int64_t elements = checked_rows(e, d) * d->contract->head_dim.v;
-  choose(e, d, &r);
+  choose(e, d, budget, &r);
   e->rows = calloc((size_t)(e->count * elements) + 1, sizeof *e->rows);
   if (!e->rows) return HD_OUT_OF_MEMORY;
   hd_status status = HD_OK;

@@ -23,7 +23,7 @@ static hd_status check_memory(const bench_rig *r, int copies, diags *errors) {
 }
 
 hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_shape *shape, bool ragged,
-                         uint64_t seed, int copies, diags *errors) {
+                         uint64_t seed, bool quick, diags *errors) {
   *r = (bench_rig){.session = s};
   hd_status status = bench_rig_serves(c, errors);
   if (status != HD_OK) return status;
@@ -34,12 +34,13 @@ hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const benc
   r->longest = bind_longest(c, &r->data.host, r->dims);
   r->out = malloc(bench_rig_out_bytes(r) + 1);
   status = r->out ? HD_OK : HD_OUT_OF_MEMORY;
-  if (copies == 0)
-    copies = s->facts.emulated ? 1 : bench_copies((int64_t)r->data.slab_bytes, s->facts.memory_bytes);
+  int copies = s->facts.emulated ? 1 : bench_copies((int64_t)r->data.slab_bytes, s->facts.memory_bytes);
   if (status == HD_OK) status = check_memory(r, copies, errors);
   if (status == HD_OK) status = bench_pool_init(&r->pool, s, &r->data, copies, errors);
   /* The oracle gets the scale that the kernel gets, rounded to fp32. */
-  if (status == HD_OK) status = bench_expected_init(&r->expected, &r->data, (double)r->scale, seed, errors);
+  if (status == HD_OK)
+    status = bench_expected_init(&r->expected, &r->data, (double)r->scale,
+                                 quick ? BENCH_CHECK_BUDGET / 4 : BENCH_CHECK_BUDGET, seed, errors);
   if (status != HD_OK) bench_rig_finish(r);
   return status;
 }

@@ -1,6 +1,8 @@
 #include "bench.h"
+#include "verify_data.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +59,27 @@ const bench_preset *bench_preset_find(const char *name) {
   for (int i = 0; i < bench_preset_count; i++)
     if (strcmp(bench_presets[i].name, name) == 0) return &bench_presets[i];
   return NULL;
+}
+
+static int64_t by_logarithm(random_state *r, double least, double most) {
+  return (int64_t)(least * pow(most / least, random_unit(r)));
+}
+
+void bench_random_shape(uint64_t seed, int n, int64_t bytes_a_token_head, bench_shape *out,
+                        bool *out_ragged) {
+  static const int64_t most_bytes = 600000000;
+  random_state r = {seed * 0x9e3779b97f4a7c15u + (uint64_t)n};
+  bench_shape s = {.seqs = by_logarithm(&r, 1, 257), .length = by_logarithm(&r, 1024, 65537)};
+  s.kv_heads = 1 + random_below(&r, 8);
+  bool ragged = random_below(&r, 2) == 1;
+  /* Ragged batches hold about 0.3 of what their longest sequence says. */
+  int64_t tokens = most_bytes / bytes_a_token_head / s.kv_heads * (ragged ? 3 : 1);
+  while (s.seqs * s.length > tokens && s.length >= 2048)
+    s.length /= 2;
+  while (s.seqs * s.length > tokens && s.seqs >= 2)
+    s.seqs /= 2;
+  *out = s;
+  *out_ragged = ragged;
 }
 
 /* Gives the outermost digit of s the extent that makes up the new page; the inner digits stay. */

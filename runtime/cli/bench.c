@@ -1,3 +1,4 @@
+#include "../../generator/emit_read.h"
 #include "../bench.h"
 #include "bench_report.h"
 #include "tuned.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SHAPES = 512, DEFAULT_REPEAT = 9 };
+enum { DEFAULT_REPEAT = 9, QUICK_REPEAT = 7, DEFAULT_COUNT = 200 };
 
 /* What the command line asks for. */
 typedef struct request {
@@ -18,7 +19,8 @@ typedef struct request {
   bench_options options;
   tune_files tuned;
   int shape_count;
-  bench_shape shapes[MAX_SHAPES];
+  bench_shape shapes[BENCH_MAX_SHAPES];
+  bool ragged[BENCH_MAX_SHAPES];
   report_form form;
 } request;
 
@@ -26,22 +28,41 @@ static const char *preset_name(size_t index) {
   return bench_presets[index].name;
 }
 
-static int add_shape(request *r, const bench_shape *shape) {
-  if (r->shape_count == MAX_SHAPES) return cli_usage(r->c, "more than %d shapes", MAX_SHAPES);
+static int add_shape(request *r, const bench_shape *shape, bool ragged) {
+  if (r->shape_count == BENCH_MAX_SHAPES) return cli_usage(r->c, "more than %d shapes", BENCH_MAX_SHAPES);
+  r->ragged[r->shape_count] = ragged;
   r->shapes[r->shape_count++] = *shape;
   return EXIT_FINE;
 }
 
+/* Known only now: how much a token takes. */
+static int add_random(request *r, const contract *resolved) {
+  read_bytes bytes = read_bytes_of(resolved);
+  int count = (int)cli_int(r->c, "count", DEFAULT_COUNT), code = EXIT_FINE;
+  for (int n = 0; !code && n < count; n++) {
+    bench_shape shape;
+    bool ragged;
+    bench_random_shape(r->options.seed, n, bytes.token_head + bytes.token, &shape, &ragged);
+    code = add_shape(r, &shape, ragged);
+  }
+  return code;
+}
+
 static int add_preset(request *r, const char *name) {
+  if (strcmp(name, "random") == 0) {
+    r->options.quick = true;
+    r->options.repeat = (int)cli_int(r->c, "repeat", QUICK_REPEAT);
+    return EXIT_FINE;
+  }
   const bench_preset *p = bench_preset_find(name);
   if (!p) {
     const char *near = cli_nearest(name, (size_t)bench_preset_count, preset_name);
     return near ? cli_usage(r->c, "unknown preset '%s' (did you mean %s?)", name, near)
-                : cli_usage(r->c, "unknown preset '%s': decode, first or tiny", name);
+                : cli_usage(r->c, "unknown preset '%s': decode, first, tiny or random", name);
   }
   int code = EXIT_FINE;
   for (int i = 0; !code && i < p->count; i++)
-    code = add_shape(r, &p->shapes[i]);
+    code = add_shape(r, &p->shapes[i], r->options.ragged);
   return code;
 }
 
@@ -56,7 +77,7 @@ static int read_shapes(request *r) {
       return cli_usage(
           r->c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16 (at most 2^31 - 1 tokens)",
           word);
-    code = add_shape(r, &shape);
+    code = add_shape(r, &shape, r->options.ragged);
   }
   return code;
 }
@@ -125,6 +146,7 @@ static int run_shapes(request *r, session *s, const contract *c, bench_result *r
   report_init(&out, r->form, r->file.spec.name, s, &r->options);
   for (int i = 0; i < r->shape_count; i++) {
     bench_result *own = results + count;
+    r->options.ragged = r->ragged[i];
     status = bench_run(s, c, r->file.spec.name, &r->variant, &r->shapes[i], &r->options, own, d);
     if (status == HD_DECLINED || status == HD_INVALID) {
       cli_complain(r->file.path, &r->file, d);
@@ -145,6 +167,9 @@ static int run_shapes(request *r, session *s, const contract *c, bench_result *r
     return cli_fail(r->c, r->file.path, &r->file, d, status);
   }
   int written = write_chart(r, s, results, count, d);
+  bench_summary summary;
+  bench_summary_of(results, count, &summary);
+  report_summary(&out, &summary);
   int printed = report_finish(&out, true, code == EXIT_FINE);
   return written ? written : printed ? printed : code;
 }
@@ -162,7 +187,8 @@ static int run_request(request *r, diags *d) {
     return cli_fail(r->c, r->file.path, &r->file, d, status);
   }
   r->options.tuned = &r->tuned;
-  if (r->shape_count == 0) code = add_preset(r, s.facts.emulated ? "tiny" : "decode");
+  if (r->options.quick) code = add_random(r, &resolved);
+  if (code == EXIT_FINE && r->shape_count == 0) code = add_preset(r, s.facts.emulated ? "tiny" : "decode");
   size_t rows = (size_t)r->shape_count * (size_t)r->options.split_count;
   bench_result *results = calloc(rows, sizeof *results);
   if (code == EXIT_FINE)
@@ -204,8 +230,9 @@ static const cli_option bench_options_table[] = {
     {"shape", 's', OPTION_LIST, "SHAPE",
      "SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16; may be repeated; without G the spec's heads_per_kv", 0,
      0},
-    {"preset", 0, OPTION_LIST, "PRESET", "decode (nine shapes, the default), first (three of them), tiny", 0,
-     0},
+    {"preset", 0, OPTION_LIST, "PRESET",
+     "decode (nine shapes, the default), first (three of them), tiny, random (--count, --seed)", 0, 0},
+    {"count", 0, OPTION_INT, "N", "shapes of --preset random (default: 200)", 1, BENCH_MAX_SHAPES},
     {"ragged", 0, OPTION_FLAG, NULL, "every 8th sequence full, the others 1/16 to 5/16 of it", 0, 0},
     {"page", 0, OPTION_INT, "N", "another page size than the spec's", 1, 1 << 20},
     {"split", 0, OPTION_TEXT, "LIST", "auto or numbers, such as 8,16,auto; each is timed (default: auto)", 0,
@@ -232,6 +259,8 @@ const cli_verb verb_bench = {
     .examples =
         "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0\n"
         "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --shape 4x8192x1x16 --split 8,16,33\n"
+        "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --preset random --count 200 --seed "
+        "5\n"
         "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --page 16 --svg bench.svg --json\n",
     .result = "0 measured, 1 declined or a wrong result, 2 usage, 3 failure",
     .options = bench_options_table,

@@ -134,6 +134,18 @@ void report_result(report *r, const bench_result *result) {
   fflush(stdout);
 }
 
+void report_summary(report *r, const bench_summary *summary) {
+  r->summary = *summary;
+  if (r->form != REPORT_TABLE || summary->count < 2) return;
+  text shape;
+  text_init(&shape);
+  bench_shape_write(&summary->worst_result->shape, &shape);
+  printf("%d shapes: ratio to 1.02 x read + 2 us: median %.3f, worst %.3f (%s%s)\n", summary->count,
+         summary->median, summary->worst, text_string(&shape),
+         summary->worst_result->ragged ? " ragged" : "");
+  text_finish(&shape);
+}
+
 static void json_device(const session *s, text *t) {
   const device_facts *f = &s->facts;
   bool first = true;
@@ -163,6 +175,10 @@ int report_finish(report *r, bool wanted, bool good) {
     json_text(&out, &first, "generator", emit_generator_sum());
     json_int(&out, &first, "repeat", r->options->repeat);
     json_int(&out, &first, "seed", (int64_t)r->options->seed);
+    if (r->summary.count > 0) {
+      json_number(&out, &first, "ratio_median", r->summary.median);
+      json_number(&out, &first, "ratio_worst", r->summary.worst);
+    }
     json_key(&out, &first, "results");
     text_addf(&out, "[%s]}\n", text_string(&r->results));
     if (r->results.failed) out.failed = true;

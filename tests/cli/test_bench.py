@@ -83,6 +83,7 @@ class Bench(Case):
             (['--preset', 'decod'], 'did you mean decode'),
             (['--json', '--csv'], 'exclude each other'),
             (['--repeat', '3'], '7 to 101'),
+            (['--count', '0'], '1 to 512'),
         ]:
             _, errors = self.heddle(*COMMAND, *words, code=2)
             self.assertIn(message, errors)
