@@ -59,24 +59,37 @@ static bool emu_find(emu_search *s) {
   return emu_try(s, EMU_LIBRARY);
 }
 
-static hd_status device_emu_open(const char *rest, device **out_device, diags *errors) {
+/* A function of the plug-in, which stays loaded; NULL with a diagnostic. */
+static void *emu_function(const char *symbol, diags *errors) {
   emu_search s = {0};
-  device_emu_open_function open = NULL;
+  void *address = NULL;
   text_init(&s.tried);
   if (emu_find(&s)) {
-    void *address = dlsym(s.library, DEVICE_EMU_SYMBOL);
-    memcpy(&open, &address, sizeof address);
-    if (open == NULL)
-      diags_errorf(errors, "device.symbol", NULL, "the emulated device's plug-in has no %s",
-                   DEVICE_EMU_SYMBOL);
+    address = dlsym(s.library, symbol);
+    if (address == NULL)
+      diags_errorf(errors, "device.symbol", NULL, "the emulated device's plug-in has no %s", symbol);
   } else {
     diags_errorf(errors, "device.library", NULL,
                  "the emulated device's plug-in can't be opened (HEDDLE_EMU_LIBRARY names one); tried %s",
                  text_string(&s.tried));
   }
   text_finish(&s.tried);
-  if (open == NULL) return HD_UNAVAILABLE;
-  return open(rest, out_device, errors); /* the plug-in stays loaded: the device's code lies in it */
+  return address;
+}
+
+static hd_status device_emu_open(const char *rest, device **out_device, diags *errors) {
+  device_emu_open_function open = NULL;
+  void *address = emu_function(DEVICE_EMU_SYMBOL, errors);
+  memcpy(&open, &address, sizeof address);
+  return open ? open(rest, out_device, errors) : HD_UNAVAILABLE;
+}
+
+hd_status device_disassemble(const char *target_name, const void *code, size_t bytes, uint64_t address,
+                             device_disassembly line, void *user, diags *errors) {
+  device_disassemble_function disassemble = NULL;
+  void *found = emu_function(DEVICE_DISASSEMBLE_SYMBOL, errors);
+  memcpy(&disassemble, &found, sizeof found);
+  return disassemble ? disassemble(target_name, code, bytes, address, line, user, errors) : HD_UNAVAILABLE;
 }
 
 static const struct {

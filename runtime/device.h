@@ -97,4 +97,15 @@ hd_status device_hip_open(const char *rest, device **out_device, diags *diags);
 typedef hd_status (*device_emu_open_function)(const char *rest, device **out_device, diags *diags);
 #define DEVICE_EMU_SYMBOL "heddle_emu_open"
 
+/* AMD machine code as text, by the disassembler that the emulated device has: the core itself links none. One
+ * call of `line` an instruction, in order; `text` lives until it returns. Needs the plug-in: HD_UNAVAILABLE
+ * without. */
+typedef void (*device_disassembly)(void *user, uint64_t address, size_t bytes, const char *text);
+hd_status device_disassemble(const char *target_name, const void *code, size_t bytes, uint64_t address,
+                             device_disassembly line, void *user, diags *diags);
+typedef hd_status (*device_disassemble_function)(const char *target_name, const void *code, size_t bytes,
+                                                 uint64_t address, device_disassembly line, void *user,
+                                                 diags *diags);
+#define DEVICE_DISASSEMBLE_SYMBOL "heddle_emu_disassemble"
+
 #endif

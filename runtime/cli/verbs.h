@@ -5,6 +5,7 @@
 #include "cli.h"
 
 extern const cli_verb verb_check, verb_key, verb_diff, verb_match, verb_view, verb_emit, verb_build, verb_run,
-    verb_reference, verb_verify, verb_bench, verb_tune, verb_profile, verb_cache, verb_targets, verb_doctor;
+    verb_reference, verb_verify, verb_bench, verb_tune, verb_profile, verb_inspect, verb_cache, verb_targets,
+    verb_doctor;
 
 #endif

@@ -2,6 +2,7 @@
  * reads the mnemonic, the operands and the modifiers from it. Text rather than LLVM's internals: the text is
  * documented (AMDGPU operand and modifier syntax in LLVM's user guides), stable across versions, and
  * reachable through the C interface. */
+#include "../device.h"
 #include "access.h"
 #include "execute.h"
 #include <ctype.h>
@@ -736,14 +737,56 @@ static uint32_t rows_needed(const emu_module *m) {
   return rows + further;
 }
 
-hd_status emu_module_decode(emu_module *m, diags *list) {
+/* NULL with a diagnostic where LLVM has none for the target. */
+static LLVMDisasmContextRef open_disassembler(const char *target_name, diags *list) {
   pthread_once(&initialised, initialise);
-  LLVMDisasmContextRef context =
-      LLVMCreateDisasmCPU("amdgcn-amd-amdhsa", m->target->name, NULL, 0, NULL, NULL);
-  if (!context) {
-    diags_errorf(list, "emu.disassembler", NULL, "LLVM has no disassembler for %s", m->target->name);
-    return HD_UNAVAILABLE;
+  LLVMDisasmContextRef context = LLVMCreateDisasmCPU("amdgcn-amd-amdhsa", target_name, NULL, 0, NULL, NULL);
+  if (!context) diags_errorf(list, "emu.disassembler", NULL, "LLVM has no disassembler for %s", target_name);
+  return context;
+}
+
+/* The instruction at `bytes` as text; its size. What is none is a word of data. */
+static size_t disassemble_one(LLVMDisasmContextRef context, uint8_t *bytes, uint64_t left, uint64_t address,
+                              char line[LINE_BYTES]) {
+  size_t size = LLVMDisasmInstruction(context, bytes, left, address, line, LINE_BYTES);
+  if (size > 0 && size % 4 == 0) return size;
+  uint32_t word;
+  memcpy(&word, bytes, sizeof word);
+  snprintf(line, LINE_BYTES, ".long 0x%08x", word);
+  return 4;
+}
+
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+hd_status
+heddle_emu_disassemble(const char *target_name, const void *code, size_t bytes, uint64_t address,
+                       device_disassembly line, void *user, diags *list);
+
+hd_status heddle_emu_disassemble(const char *target_name, const void *code, size_t bytes, uint64_t address,
+                                 device_disassembly line, void *user, diags *list) {
+  LLVMDisasmContextRef context = open_disassembler(target_name, list);
+  uint8_t *copy = malloc(bytes + 1); /* LLVM takes no const */
+  char written[LINE_BYTES];
+  if (!context || !copy) {
+    if (context) LLVMDisasmDispose(context);
+    free(copy);
+    return context ? HD_OUT_OF_MEMORY : HD_UNAVAILABLE;
   }
+  memcpy(copy, code, bytes);
+  for (size_t at = 0; at + 4 <= bytes;) {
+    size_t size = disassemble_one(context, copy + at, bytes - at, address + at, written);
+    line(user, address + at, size, written + strspn(written, " \t"));
+    at += size;
+  }
+  LLVMDisasmDispose(context);
+  free(copy);
+  return HD_OK;
+}
+
+hd_status emu_module_decode(emu_module *m, diags *list) {
+  LLVMDisasmContextRef context = open_disassembler(m->target->name, list);
+  if (!context) return HD_UNAVAILABLE;
   size_t words = (size_t)((m->code_end - m->code_start) / 4);
   /* Every instruction has at least one word, and a pair at least two. */
   m->code = calloc(words + 2, sizeof *m->code);
@@ -762,11 +805,7 @@ hd_status emu_module_decode(emu_module *m, diags *list) {
     uint8_t *bytes = m->image + address;
     uint32_t word;
     memcpy(&word, bytes, sizeof word);
-    size_t size = LLVMDisasmInstruction(context, bytes, m->code_end - address, address, line, sizeof line);
-    if (size == 0 || size % 4 != 0) {
-      size = 4;
-      snprintf(line, sizeof line, ".long 0x%08x", word);
-    }
+    size_t size = disassemble_one(context, bytes, m->code_end - address, address, line);
     m->index_of[(address - m->code_start) / 4] = (uint32_t)m->code_count;
     decode_line(m, line, address, word, (uint32_t)size);
     address += size;
