@@ -5,6 +5,7 @@
 #include "../generator/plan.h"
 #include "../runtime/codeobject.h"
 #include "../runtime/compile.h"
+#include "../runtime/inspect.h"
 #include "spec_fixture.h"
 #include "layout_fixture.h"
 
@@ -111,6 +112,50 @@ static void lds_is_as_planned(const built *b, const codeobject_kernel *made) {
                  made->static_lds, p.lds_bytes);
 }
 
+#ifdef HEDDLE_WITH_EMU
+/* What the main loop has to do for a tile and no more: K and V 16 bytes at a time wherever the plan says that
+ * they can be, no K widened where the target has products of its format, nothing through scratch. */
+static void loop_is_as_planned(const built *b, const inspect_kernel *k) {
+  contract resolved = contract_resolve(&b->contract, b->target->fp8);
+  int k_bytes = dtype_bytes(resolved.kv.k_dtype), v_bytes = dtype_bytes(resolved.kv.v_dtype), wide = 0;
+  decode_plan p;
+  diags problems;
+  diags_init(&problems);
+  cr_assert_eq(plan_decode(&resolved, &(variant){0}, b->target, &p, &problems), HD_OK);
+  diags_finish(&problems);
+  cr_assert(k->has_loop, "%s has no loop", b->name);
+  if (p.k_load * k_bytes == 16) wide += p.score_tiles * p.k_list * k_bytes;
+  if (p.v_tokens * p.v_channels * v_bytes == 16) wide += p.value_tiles * p.list * v_bytes;
+  cr_expect_eq(k->loop.load_bytes_16, wide,
+               "%s: %d bytes a lane are loaded 16 at a time, %d of a tile can be", b->name,
+               k->loop.load_bytes_16, wide);
+  cr_expect_eq(k->all.scratch, 0, "%s uses scratch %d times", b->name, k->all.scratch);
+  cr_expect_gt(k->loop.matrix, 0, "%s has no matrix instruction in its loop", b->name);
+  /* Packed: two elements an instruction. */
+  int widened = (p.widen ? p.score_tiles * p.k_list : 0) + (p.value_widen ? p.value_tiles * p.list : 0);
+  if (resolved.kv.k_dtype == b->target->fp8)
+    cr_expect_leq(2 * k->loop.fp8_conversions, widened,
+                  "%s: %d fp8 conversions in the loop, %d elements to widen", b->name,
+                  k->loop.fp8_conversions, widened);
+}
+
+static void inspect_built(const built *b, const compile_result *r) {
+  static inspection found;
+  diags problems;
+  diags_init(&problems);
+  cr_assert_eq(inspect_code_object(r->code_object, r->code_object_size, &found, &problems), HD_OK, "%s: %s",
+               b->name, problems.count ? problems.items[0].message : "");
+  diags_finish(&problems);
+  for (int i = 0; i < found.count; i++) {
+    const inspect_kernel *k = &found.kernels[i];
+    if (strcmp(k->resources.symbol, "heddle_decode") == 0) loop_is_as_planned(b, k);
+    if (k->waves_per_simd >= 0)
+      cr_expect_gt(k->waves_per_simd, 0, "%s: no workgroup of %s fits a compute unit", b->name,
+                   k->resources.symbol);
+  }
+}
+#endif
+
 static void object_fits(const built *b, const compile_result *r) {
   static codeobject object;
   const descriptor *d = &b->emission.descriptor;
@@ -153,8 +198,12 @@ static void shipped_on(const char *target_name) {
     free(yaml);
   }
   compile_everything();
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count; i++) {
     object_fits(&all[i], &results[i]);
+#ifdef HEDDLE_WITH_EMU
+    inspect_built(&all[i], &results[i]);
+#endif
+  }
 }
 
 Test(resources, shipped_specs_neither_spill_nor_overflow_on_gfx942) {
