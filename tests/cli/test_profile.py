@@ -42,6 +42,17 @@ class Profile(Case):
         for size, efficiency in decode['kv_segment_efficiency'].items():
             self.assertTrue(0 < efficiency <= 1, size)
 
+    def test_on_every_target_shuffled_layouts_take_whole_segments_and_each_line_comes_once(self):
+        # 64 bytes are what a vector cache delivers at a time. Of a line of 128 two instructions may take a half each: then
+        # what counts is that it comes from memory once.
+        for target in ('gfx942', 'gfx950', 'gfx1201', 'gfx1250'):
+            value = self.json('profile', DENSE, '--device', 'emu:' + target, '--compiler', 'llvm', '--kernel', 'decode', '--shape', '1x256x1')
+            decode, = value['operations']
+            self.assertGreaterEqual(decode['kv_segment_efficiency']['64'], 0.95, target)
+            tensors = {t['tensor']: t for t in decode['launches'][0]['tensors']}
+            for name in ('k_cache', 'v_cache'):
+                self.assertEqual(tensors[name]['lines_read'] * 128, 256 * 128, target + ' ' + name)
+
     def test_matrix_operations_do_at_least_what_attention_asks_for(self):
         decode = self.operation('decode', '--shape', '1x256x1', '--split', '1')
         products = sum(m['multiply_adds'] for m in decode['launches'][0]['matrix'])
