@@ -129,9 +129,10 @@ static void loop_is_as_planned(const built *b, const inspect_kernel *k) {
   if (p.structure ==
       STRUCTURE_RING) /* a wave copies its tile past its registers, 16 bytes a lane at a time */
     wide = p.tile * (resolved.head_dim.qk * k_bytes + resolved.head_dim.v * v_bytes) / b->target->wave;
-  cr_expect_eq(k->loop.load_bytes_16, wide,
-               "%s: %d bytes a lane are loaded 16 at a time, %d of a tile can be", b->name,
-               k->loop.load_bytes_16, wide);
+  /* Compilers may join loads that the plan has narrower. */
+  cr_expect_geq(k->loop.load_bytes_16, wide,
+                "%s: %d bytes a lane are loaded 16 at a time, %d of a tile can be", b->name,
+                k->loop.load_bytes_16, wide);
   cr_expect_eq(k->all.scratch, 0, "%s uses scratch %d times", b->name, k->all.scratch);
   cr_expect_gt(k->loop.matrix, 0, "%s has no matrix instruction in its loop", b->name);
   /* Packed: two elements an instruction. */
