@@ -55,6 +55,9 @@ Test(contract, keys_of_the_shipped_specs_stay_what_they_are) {
       "26a4c0c9f6b575ab8d9929c8c8e13c8a3aca389f1d7ba239450a048f45d0b9b9",
       "2b1d01e4aaa7908e8aed79122c1325bde09dd63d035450c2c91a43ac23b87fd1",
       "b85633b8d0f63692c6c8654da9ecbf2cd675d12748d09ffedf6a203260388c0f",
+      "ec20b7b9be782df41a204a8144ab95322ebe13b030cfec78ad04a0a231765053",
+      "80c603ca94ef6d7e0aad1f4808f79e3d5e86dab4004219dabd2053efad8d4a3b",
+      "d01dea4c4ec2030c3f6c345fff19325dca5bb0203658d15092014af05624f1e6",
   };
   for (int i = 0; i < SHIPPED_COUNT; i++) {
     char *yaml = read_shipped(shipped_specs[i]), key[65];

@@ -83,8 +83,9 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   cr_assert_eq(p->value_op->row_run, op->row_run, "%s", what);
   int channels = p->slices * p->value_tiles * op->rows;
   cr_assert(channels >= c->head_dim.v, "%s: %d channels of V", what, channels);
-  cr_assert(p->k_list * op->groups >= c->head_dim.qk, "%s", what);
-  cr_assert(p->k_list * op->groups - c->head_dim.qk < op->groups * op->elements, "%s", what);
+  int coded = contract_coded_k(c);
+  cr_assert(p->k_list * op->groups >= coded, "%s", what);
+  cr_assert(p->k_list * op->groups - coded < op->groups * op->elements, "%s", what);
   cr_assert_eq(p->k_list % op->elements, 0, "%s: whole fragments of K", what);
   cr_assert_eq(p->rows, contract_rows_have_lists(c) ? 1 : c->query.rows, "%s", what);
   int queries = p->rows * c->query.heads_per_kv, columns = p->blocks * op->columns;
@@ -94,8 +95,8 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   cr_assert_eq(p->value_tiles % p->v_parts, 0, "%s: a channel tile has one scale", what);
   cr_assert(p->v_part % (p->value_tiles / p->v_parts * op->rows) == 0, "%s", what);
   if (c->scale.granularity == SCALE_GROUP) {
-    cr_assert(p->k_parts == 1 || (p->k_parts * p->k_part == c->head_dim.qk && p->k_part == c->scale.group_k),
-              "%s", what);
+    cr_assert(p->k_parts == 1 || (p->k_parts * p->k_part == coded && p->k_part == c->scale.group_k), "%s",
+              what);
     cr_assert(p->v_part >= c->head_dim.v || p->v_part == c->scale.group_v, "%s", what);
   }
   cr_assert_eq(p->widen, c->kv.k_dtype != op->operand, "%s", what);
@@ -103,7 +104,8 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   cr_assert(p->k_buffers >= 1 && p->k_buffers <= p->k_pieces, "%s", what);
   cr_assert_eq(p->k_list % (p->k_pieces * op->elements), 0, "%s: pieces are whole fragments", what);
   cr_assert_eq(p->k_list % (p->k_pieces * p->k_chunk), 0, "%s: pieces are whole chunks", what);
-  cr_assert(p->k_pieces == 1 || p->k_parts % p->k_pieces == 0 || p->k_parts == 1, "%s: and whole groups", what);
+  cr_assert(p->k_pieces == 1 || p->k_parts % p->k_pieces == 0 || p->k_parts == 1, "%s: and whole groups",
+            what);
   int tiles = p->blocks * p->value_tiles;
   cr_assert(p->exchange >= 1 && p->exchange <= tiles, "%s", what);
   cr_assert(p->exchange == tiles || p->exchange >= p->waves, "%s: every wave has a tile to sum", what);
@@ -176,7 +178,7 @@ static void channels_are_dealt_once(const contract *c, const decode_plan *p, con
   for (int index = 0; index < p->op->rows; index++)
     for (int m = 0; m < p->slices * p->value_tiles; m++)
       seen[1][v_channel(p, index, m)]++;
-  for (int d = 0; d < c->head_dim.qk; d++)
+  for (int d = 0; d < contract_coded_k(c); d++)
     cr_assert_eq(seen[0][d], 1, "%s: K channel %d", what, d);
   for (int d = 0; d < c->head_dim.v; d++)
     cr_assert_eq(seen[1][d], 1, "%s: V channel %d", what, d);
@@ -253,8 +255,9 @@ static void loads_are_contiguous_and_aligned(const contract *c, const decode_pla
   const int64_t heads = 3, stride_h = 16 * 1021, stride_b = 16 * 99991;
   for (int group = 0; group < p->op->groups; group++)
     for (int i = 0; i < p->k_list; i += p->k_load) {
-      cr_assert_eq(c->head_dim.qk % p->k_load, 0, "%s: loads are whole inside the head, or outside", what);
-      if (k_channel(p, group, i) >= c->head_dim.qk) continue;
+      cr_assert_eq(contract_coded_k(c) % p->k_load, 0, "%s: loads are whole inside the head, or outside",
+                   what);
+      if (k_channel(p, group, i) >= contract_coded_k(c)) continue;
       for (int64_t slot = 0; slot < c->kv.page; slot += 1 + c->kv.page / 5) {
         int64_t first =
             layout_offset(&c->kv.k, stride_b, stride_h, heads, 1, 1, slot, k_channel(p, group, i));
@@ -495,6 +498,82 @@ Test(plan, a_ring_that_cannot_be_is_declined_by_name) {
   spec_finish(&s);
 }
 
+/* ---- latent caches ---- */
+
+static const char *const latent_specs[] = {"deepseek-mla-bf16", "deepseek-mla-fp8", "deepseek-mla-fp8-656"};
+
+Test(plan, latent_caches_are_served_with_any_queries_and_pages) {
+  static const int heads[] = {8, 16, 20, 32, 64, 128}, pages[] = {1, 16, 64};
+  for (size_t i = 0; i < 3; i++) {
+    char *yaml = read_shipped(latent_specs[i]);
+    for (int n = 0; n < 6 * 3; n++) {
+      char head[32], page[32];
+      snprintf(head, sizeof head, "heads_per_kv: %d\n", heads[n / 3]);
+      snprintf(page, sizeof page, "page: %d\n", pages[n % 3]);
+      char *with_heads = spec_with(yaml, "heads_per_kv: 16\n", head);
+      char *changed = spec_with(with_heads, "page: 64\n", page);
+      spec s = parse_good(changed);
+      for (size_t t = 0; t < target_count(); t++) {
+        contract c = contract_resolve(&s.contract, target_at(t)->fp8);
+        decode_plan p = planned(&c, 0, target_at(t), latent_specs[i]);
+        counts_agree(&c, &p, latent_specs[i]);
+        channels_are_dealt_once(&c, &p, latent_specs[i]);
+        loads_are_contiguous_and_aligned(&c, &p, latent_specs[i]);
+        fits_lds(&c, &p, latent_specs[i]);
+      }
+      spec_finish(&s);
+      free(changed);
+      free(with_heads);
+    }
+    free(yaml);
+  }
+}
+
+Test(plan, channels_of_a_tail_are_dealt_once_in_loads_that_read_them) {
+  spec s = shipped("deepseek-mla-fp8-656");
+  for (size_t t = 0; t < target_count(); t++) {
+    contract c = contract_resolve(&s.contract, target_at(t)->fp8);
+    decode_plan p = planned(&c, 0, target_at(t), "656");
+    const layout *l = &c.kv.tail.layout;
+    int seen[256] = {0};
+    cr_assert_not_null(p.tail_op);
+    cr_expect_eq(p.tail_op->operand, DTYPE_BF16);
+    cr_expect_eq(p.tail_load * 2, 16, "%s: the tail has runs of 16 bytes", target_at(t)->name);
+    for (int group = 0; group < p.tail_op->groups; group++)
+      for (int e = 0; e < p.tail_list; e++)
+        seen[(e / p.tail_chunk * p.tail_op->groups + group) * p.tail_chunk + e % p.tail_chunk]++;
+    for (int d = 0; d < c.kv.tail.channels; d++)
+      cr_expect_eq(seen[d], 1, "%s: channel %d", target_at(t)->name, d);
+    for (int slot = 0; slot < c.kv.page; slot++)
+      cr_expect_eq((c.kv.tail.at + 2 * layout_offset(l, 0, 0, 1, 0, 0, slot, 0)) % (2 * p.tail_load), 0);
+  }
+  spec_finish(&s);
+}
+
+static void edit_tail_format(contract *c) {
+  c->kv.tail.dtype = DTYPE_FP32;
+}
+static void edit_tail_length(contract *c) {
+  c->kv.tail.channels = 60;
+}
+
+Test(plan, tails_that_no_product_takes_decline_by_name) {
+  static void (*const edits[])(contract * c) = {edit_tail_format, edit_tail_length};
+  spec s = shipped("deepseek-mla-fp8-656");
+  for (size_t i = 0; i < 2; i++) {
+    contract c = contract_resolve(&s.contract, DTYPE_FP8_E4M3FN);
+    edits[i](&c);
+    decode_plan p;
+    diags problems;
+    diags_init(&problems);
+    cr_expect_eq(plan_decode(&c, &(variant){0}, target_find("gfx950"), &p, &problems), HD_DECLINED);
+    cr_assert_geq((int)problems.count, 1);
+    cr_expect_str_eq(problems.items[0].code, "decline.tail");
+    diags_finish(&problems);
+  }
+  spec_finish(&s);
+}
+
 /* ---- the writer ---- */
 
 Test(plan, the_writers_lanes_cover_a_row) {
@@ -511,7 +590,8 @@ Test(plan, the_writers_lanes_cover_a_row) {
       int widest = c.head_dim.qk > c.head_dim.v ? c.head_dim.qk : c.head_dim.v;
       cr_assert_eq(p.load * dtype_bytes(c.query.dtype), 16);
       cr_assert(c.head_dim.qk % p.load == 0 && c.head_dim.v % p.load == 0, "lanes load whole chunks");
-      cr_assert(p.row_lanes * p.load >= widest || p.row_lanes == t->wave, "a lane takes more only in full waves");
+      cr_assert(p.row_lanes * p.load >= widest || p.row_lanes == t->wave,
+                "a lane takes more only in full waves");
       cr_assert(p.row_lanes == 1 || p.row_lanes / 2 * p.load < widest);
       cr_assert_eq(p.row_lanes & (p.row_lanes - 1), 0);
       cr_assert(t->wave % p.row_lanes == 0 && p.threads % t->wave == 0, "a row stays in one wave");

@@ -101,6 +101,32 @@ class Served(Case):
         self.serves('gfx1250', select='{per: row}', rows=3, heads=4)
 
 
+class Latent(Case):
+    """One shared K and V: values are the first channels of K, which may have a tail of another format."""
+
+    def serves(self, target, name, heads=16, rows=1, page=64, changes=()):
+        text = (SPECS / (name + '.yaml')).read_text()
+        for old, new in [('heads_per_kv: 16', 'heads_per_kv: %d\n  rows: %d' % (heads, rows)), ('page: 64', 'page: %d' % page), *changes]:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        result = self.json('verify', self.file('latent.yaml', text), '--device', 'emu:' + target, '--cases', '0')
+        self.assertEqual(result['bad'], 0)
+        self.assertGreaterEqual(len(result['cases']), 14)
+
+    def test_pages_of_one_token_and_an_odd_number_of_heads(self):
+        self.serves('gfx1201', 'deepseek-mla-bf16', heads=20, page=1)
+
+    def test_rows_of_a_sequence(self):
+        self.serves('gfx942', 'deepseek-mla-fp8', heads=8, rows=2, page=16)
+
+    def test_few_heads_whose_parts_share_a_product(self):
+        self.serves('gfx950', 'deepseek-mla-fp8-656', heads=8)
+
+    def test_a_tail_beside_one_scale_for_the_tensor(self):
+        self.serves('gfx1250', 'deepseek-mla-fp8-656', heads=32, changes=[
+            ('granularity: group\n  group: 128\n  dtype: fp32\n  k: {inside: k, at: 512, layout: [b, s, d+160]}', 'granularity: tensor\n#')])
+
+
 class Shipped(Case):
     def test_every_spec_on_every_emulated_target(self):
         for target in ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']:
