@@ -18,7 +18,7 @@ static const char *const tensor_names[TENSOR_COUNT] = {
 
 static const char logits_scale_name[] = "logits_scale";
 
-enum { DESCRIPTOR_VERSION = 2 };
+enum { DESCRIPTOR_VERSION = 3 };
 
 const char *dim_name(dim d) {
   return dim_names[d];
@@ -134,6 +134,7 @@ static void write_kernel(text *out, const kernel_descriptor *k) {
   }
   text_addf(out, "      ],\n      \"block\": %d,\n      \"lds_bytes\": %d,\n", k->block, k->lds_bytes);
   text_addf(out, "      \"only_when_split\": %s,\n", k->only_when_split ? "true" : "false");
+  text_addf(out, "      \"waits_itself\": %s,\n", k->waits_itself ? "true" : "false");
   text_addf(out, "      \"argument_bytes\": %zu,\n      \"arguments\": [", bytes);
   for (int i = 0; i < k->argument_count; i++) {
     const argument a = k->arguments[i];
@@ -149,7 +150,8 @@ void descriptor_write(const descriptor *d, text *out) {
   write_string(out, "  ", "target", d->target);
   write_string(out, "  ", "variant", d->variant);
   write_string(out, "  ", "contract_key", d->contract_key);
-  text_addf(out, "  \"tile_tokens\": %d,\n  \"lists\": ", d->tile_tokens);
+  text_addf(out, "  \"tile_tokens\": %d,\n  \"line_parts\": %d,\n  \"lists\": ", d->tile_tokens,
+            d->line_parts);
   write_extent(out, &d->lists);
   text_add(out, ",\n  \"workspace\": ");
   write_extent(out, &d->workspace);
@@ -253,6 +255,8 @@ static void read_kernel(json_reader *r, kernel_descriptor *k) {
   k->lds_bytes = (int)json_read_integer(r, 0, INT_MAX);
   read_next_key(r, "only_when_split");
   k->only_when_split = json_read_bool(r);
+  read_next_key(r, "waits_itself");
+  k->waits_itself = json_read_bool(r);
   read_next_key(r, "argument_bytes");
   const int64_t bytes = json_read_integer(r, 0, INT_MAX);
   read_next_key(r, "arguments");
@@ -277,6 +281,8 @@ static void read_descriptor(json_reader *r, descriptor *d) {
   json_read_string(r, d->contract_key, sizeof d->contract_key);
   read_next_key(r, "tile_tokens");
   d->tile_tokens = (int)json_read_integer(r, 0, INT_MAX);
+  read_next_key(r, "line_parts");
+  d->line_parts = (int)json_read_integer(r, 0, INT_MAX);
   read_next_key(r, "lists");
   read_extent(r, &d->lists);
   read_next_key(r, "workspace");

@@ -95,6 +95,7 @@ typedef struct kernel_descriptor {
   int block;            /* threads, x only */
   int lds_bytes;        /* dynamic; static LDS is in the code object */
   bool only_when_split; /* launched only when splits > 1 */
+  bool waits_itself;    /* for the kernel before it: a device may start it early */
   int argument_count;
   argument arguments[DESCRIPTOR_MAX_ARGUMENTS];
 } kernel_descriptor;
@@ -106,6 +107,9 @@ typedef struct descriptor {
   char variant[64];
   char contract_key[65];
   int tile_tokens; /* tokens a workgroup step covers; what a split count is limited by */
+  /* 0: splits cut the tokens of each sequence and kv head. n: they cut the line of all tiles, one sequence
+   * and kv head behind the other, whatever the lengths, and n for each compute unit run at a time. */
+  int line_parts;
   /* Bytes of what kernels hand on to each other, one piece of memory: `lists` first, when the extent is not
    * 0; behind them, from a multiple of DESCRIPTOR_ALIGNMENT on, the partial results, when splits > 1. */
   extent lists, workspace;

@@ -30,7 +30,7 @@ static int v_groups(const contract *c) {
 
 /* A split's partial result of one query: the outputs, then highest, lowest and the sum, then further
  * highests. */
-static int partial_words(const contract *c) {
+int partial_words(const contract *c) {
   return c->head_dim.v + (v_groups(c) + 2 + 3) / 4 * 4;
 }
 
@@ -109,7 +109,7 @@ static void write_value_scale(const contract *c, text *out) {
             scale ? ")" : "");
 }
 
-static void write_lse(const contract *c, const char *query, const char *base, const char *total, text *out) {
+void write_lse(const contract *c, const char *query, const char *base, const char *total, text *out) {
   if (c->output.lse)
     text_addf(out, "    lse[%s] = (%s + log2_fast(%s)) * 0.693147180559945309f;\n", query, base, total);
 }
@@ -119,9 +119,13 @@ static void write_sink(const contract *c, const char *base, const char *total, t
     text_addf(out, "  add_sink(%s, %s, sinks[kv_head * HEADS + column %% HEADS]);\n", base, total);
 }
 
+bool lists_by_head(const contract *c) {
+  return c->select.form == SELECT_BLOCKS || c->select.per == PER_KV_HEAD;
+}
+
 /* The item that has a list of pages of its own, and how many tokens the list has. */
 static void write_select(const contract *c, text *out) {
-  bool by_head = c->select.form == SELECT_BLOCKS || c->select.per == PER_KV_HEAD;
+  bool by_head = lists_by_head(c);
   if (contract_makes_lists(c)) {
     text_addf(out,
               "  const page_id *list = (const page_id *)lists + %s * list_width; // made by heddle_select\n"
@@ -257,6 +261,10 @@ void describe_merge(const contract *c, descriptor *d) {
   d->kernel_count = 2;
   d->workspace = (extent){4 * queries * partial_words(c), 1, 3, {DIM_SEQS, DIM_KV_HEADS, DIM_SPLITS}};
   if (contract_rows_have_lists(c)) d->workspace.dims[d->workspace.dim_count++] = DIM_ROWS;
+  add_merge_arguments(c, k);
+}
+
+void add_merge_arguments(const contract *c, kernel_descriptor *k) {
   add_tensor(k, TENSOR_OUT);
   if (c->output.lse) add_tensor(k, TENSOR_LSE);
   add_tensor(k, TENSOR_WORKSPACE);

@@ -44,6 +44,13 @@ hd_status emit_select(const contract *c, const template_source *templates, text 
                       descriptor *out_descriptor, diags *errors);
 
 void add_decode_arguments(const contract *c, kernel_descriptor *k);
+void add_merge_arguments(const contract *c, kernel_descriptor *k);
+/* Whether each kv head has a list of pages of its own. */
+bool lists_by_head(const contract *c);
+/* Words of a partial result of one query. */
+int partial_words(const contract *c);
+/* Stores the log-sum-exp of `query`, an expression, where the contract has it. */
+void write_lse(const contract *c, const char *query, const char *base, const char *total, text *out);
 /* The merge kernel as the descriptor's second, and the workspace both need. */
 void describe_merge(const contract *c, descriptor *d);
 

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The merge kernel: threads of a workgroup, and registers of a thread: what decode leaves free. */
+enum { MERGE_THREADS = 128, MERGE_REGISTERS = 40 };
+
 typedef struct ring_fences {
   attention_fences shared;
   const ring_plan *plan;
@@ -12,15 +15,14 @@ typedef struct ring_fences {
 static void write_summary(const contract *c, const ring_plan *p, text *out) {
   text_add(out, "// ---- solved by the generator\n//\n");
   text_addf(out,
-            "// Structure: a ring of %d stages of %d tokens in shared memory, %d bytes; %d consumer "
-            "warpgroup%s, %d producer warps.\n",
-            p->stages, p->tile, p->lds_bytes, p->consumers, p->consumers > 1 ? "s" : "", p->producers);
+            "// Structure: a ring of %d stages of %d tokens in shared memory, %d bytes; %d "
+            "warpgroup%s to compute, %d workgroup%s a compute unit.\n",
+            p->stages, p->tile, p->lds_bytes, p->consumers, p->consumers > 1 ? "s" : "", p->resident,
+            p->resident > 1 ? "s" : "");
   if (p->k_slices == 1)
     text_addf(out, "// K: pages of %d tokens copied whole.\n", p->piece);
   else
     text_addf(out, "// K: %d tokens of 16 channels a copy, %d copies.\n", p->piece, p->k_slices);
-  text_addf(out, "// A score product's rows are %s.\n",
-            p->consecutive ? "64 consecutive tokens" : "eight tokens from each of eight pages");
   text_addf(out, "// V: %d tokens copied together, channels as rows of the value product.\n", p->piece);
   text_addf(out,
             "// K and V are widened to fp16 for the products, exactly; %d query heads in %d columns.\n\n",
@@ -36,22 +38,26 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   text_addf(out, "typedef %s QUERY;\ntypedef %s OUTPUT;\n\n", format_of(c->query.dtype),
             format_of(c->output.dtype));
   write_int(out, "CONSUMERS", p->consumers);
-  write_int(out, "PRODUCERS", p->producers);
+  write_int(out, "PRODUCERS", 4);
   write_int(out, "STAGES", p->stages);
   write_int(out, "RESIDENT", p->resident);
-  write_int(out, "THREADS", p->consumers * 128 + p->producers * 32);
+  write_int(out, "THREAD_REGISTERS", p->thread_registers);
+  write_int(out, "PRODUCER_REGISTERS", p->producer_registers);
+  write_int(out, "CONSUMER_REGISTERS", p->consumer_registers);
+  write_int(out, "THREADS", p->threads);
   write_int(out, "TILE", p->tile);
   write_int(out, "PIECE", p->piece);
   write_int(out, "K_SLICES", p->k_slices);
   write_int(out, "K_LEADING", p->k_leading);
-  write_int(out, "K_GROUP", p->k_group);
-  write_int(out, "K_PRODUCT", p->k_product);
+  write_int(out, "K_TOKENS", p->k_tokens);
+  write_int(out, "K_STRIDE", p->k_stride);
   write_int(out, "COLUMN_HEADS", p->column_heads);
-  write_bool(out, "CONSECUTIVE", p->consecutive);
   write_bool(out, "SCALED", token_scales(c));
+  write_bool(out, "LISTS_BY_HEAD", lists_by_head(c));
   write_int(out, "Q_TOP", 13);
   text_add(out, "constexpr float P_SHIFT = 14;\n");
-  write_merge_shape(out);
+  write_int(out, "MERGE_THREADS", MERGE_THREADS);
+  write_int(out, "MERGE_REGISTERS", MERGE_REGISTERS);
   text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are "
                 "run-time arguments.\n");
   write_offset_function(out, "k_offset", &c->kv.k, 1);
@@ -64,6 +70,20 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_store_output(c, out);
 }
 
+/* How the lists of pages lie, and which of them an item has. */
+static void write_page_lists(const contract *c, text *out) {
+  bool by_head = lists_by_head(c);
+  if (contract_makes_lists(c))
+    text_addf(
+        out,
+        "    const page_lists source = {(const int *)lists, (const int *)lists + 1, list_width, list_width, "
+        "seqs%s%s, %s}; // made by heddle_select\n",
+        contract_rows_have_lists(c) ? " * rows" : "", by_head ? " * kv_heads" : "",
+        by_head ? "1" : "kv_heads");
+  else
+    text_add(out, "    const page_lists source = {lengths, page_table, 1, table_pages, seqs, kv_heads};\n");
+}
+
 static bool fill(void *user, const char *name, text *out) {
   ring_fences *f = user;
   const attention_fences *shared = &f->shared;
@@ -71,6 +91,16 @@ static bool fill(void *user, const char *name, text *out) {
     write_solved(shared->contract, f->plan, out);
   } else if (strcmp(name, "ring_prelude") == 0) {
     return template_copy(shared->templates, f->plan->target->ring_prelude, out, shared->errors) == HD_OK;
+  } else if (strcmp(name, "page_lists") == 0) {
+    write_page_lists(shared->contract, out);
+  } else if (strcmp(name, "line") == 0) {
+    return template_copy(shared->templates, "line.hip", out, shared->errors) == HD_OK;
+  } else if (strcmp(name, "line_merge") == 0) {
+    return template_fill(shared->templates, "merge_line.hip", fill, user, out, shared->errors) == HD_OK;
+  } else if (strcmp(name, "store_lse line") == 0) {
+    write_lse(shared->contract, "item * HEADS + head", "lowest[j]", "total[j]", out);
+  } else if (strcmp(name, "store_lse line_merge") == 0) {
+    write_lse(shared->contract, "query", "lowest", "total", out);
   } else if (strcmp(name, "copy_scales") == 0) {
     if (token_scales(shared->contract))
       return template_copy(shared->templates, "decode_ring_scales.hip", out, shared->errors) == HD_OK;
@@ -80,21 +110,55 @@ static bool fill(void *user, const char *name, text *out) {
   return true;
 }
 
+/* How many lists there are. */
+static void add_line_arguments(const contract *c, kernel_descriptor *k) {
+  add_dim(k, DIM_SEQS);
+  if (contract_rows_have_lists(c)) add_dim(k, DIM_ROWS);
+}
+
+static void describe_line_decode(const contract *c, const ring_plan *p, kernel_descriptor *k) {
+  snprintf(k->symbol, sizeof k->symbol, "heddle_decode");
+  k->grid[0] = (extent){1, 1, 1, {DIM_SPLITS}};
+  k->grid[1] = k->grid[2] = (extent){1, 1, 0, {DIM_SEQS}};
+  k->block = p->threads;
+  k->lds_bytes = p->lds_bytes;
+  k->waits_itself = true;
+
+  add_decode_arguments(c, k);
+  add_line_arguments(c, k);
+}
+
+static void describe_line_merge(const contract *c, kernel_descriptor *k) {
+  snprintf(k->symbol, sizeof k->symbol, "heddle_merge");
+  k->grid[0] = (extent){1, 1, 1, {DIM_SPLITS}};
+  k->grid[1] = k->grid[2] = (extent){1, 1, 0, {DIM_SEQS}};
+  k->block = MERGE_THREADS;
+  k->only_when_split = k->waits_itself = true;
+  add_merge_arguments(c, k);
+  if (contract_makes_lists(c)) {
+    add_tensor(k, TENSOR_LISTS);
+    add_dim(k, DIM_LIST_WIDTH);
+  } else {
+    add_tensor(k, TENSOR_PAGE_TABLE);
+    add_tensor(k, TENSOR_LENGTHS);
+    add_dim(k, DIM_TABLE_PAGES);
+  }
+  add_line_arguments(c, k);
+}
+
 hd_status emit_ring(const contract *c, const variant *v, const target *t, const template_source *templates,
                     text *out_source, descriptor *out_descriptor, diags *errors) {
   ring_plan plan;
   hd_status status = plan_ring(c, v, t, &plan, errors);
   if (status != HD_OK) return status;
   out_descriptor->tile_tokens = plan.tile;
-  kernel_descriptor *k = &out_descriptor->kernels[0];
-  snprintf(k->symbol, sizeof k->symbol, "heddle_decode");
-  k->grid[0] = sequence_extent(c);
-  k->grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
-  k->grid[2] = (extent){1, 1, 1, {DIM_SPLITS}};
-  k->block = plan.consumers * 128 + plan.producers * 32;
-  k->lds_bytes = plan.lds_bytes;
-  add_decode_arguments(c, k);
-  describe_merge(c, out_descriptor);
+  out_descriptor->line_parts = plan.resident;
+  out_descriptor->kernel_count = 2;
+  describe_line_decode(c, &plan, &out_descriptor->kernels[0]);
+  describe_line_merge(c, &out_descriptor->kernels[1]);
+  /* A part has at most two partial results: of what it ends, and of what it begins. */
+  out_descriptor->workspace =
+      (extent){8 * c->query.heads_per_kv * (int64_t)partial_words(c), 1, 1, {DIM_SPLITS}};
   ring_fences fences = {{c, t, out_descriptor, templates, errors}, &plan};
   return template_fill(templates, "decode_ring.hip", fill, &fences, out_source, errors);
 }

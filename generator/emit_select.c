@@ -17,11 +17,6 @@ static bool is_blocks(const contract *c) {
   return c->select.form == SELECT_BLOCKS;
 }
 
-/* Whether kv heads have lists of their own. */
-static bool lists_by_head(const contract *c) {
-  return is_blocks(c) || c->select.per == PER_KV_HEAD;
-}
-
 static void write_solved(const contract *c, text *out) {
   write_int(out, "SELECT_THREADS", is_blocks(c) ? BLOCK_THREADS : TOKEN_THREADS);
   if (is_blocks(c)) {

@@ -75,15 +75,16 @@ typedef struct decode_plan {
  * channels, are the rows of warpgroup products whose operands are read from shared memory. */
 typedef struct ring_plan {
   const target *target;
-  int tile;         /* tokens of a stage: 128 */
-  int piece;        /* tokens copied together: gcd(page, tile) */
-  int k_slices;     /* copies of K for a piece: 1 when its channels lie together, else one per 16 channels */
-  bool consecutive; /* the 64 rows of a score product are consecutive tokens, not eight from each of eight
-                       pages */
-  int k_leading, k_group,
-      k_product;    /* bytes between 16-channel chunks, between 8-token groups, between score products */
-  int column_heads; /* query heads of a column part: heads_per_kv in eights */
-  int consumers, producers, stages, resident;
+  int tile;      /* tokens of a stage: 128 */
+  int piece;     /* tokens copied together: gcd(page, tile) */
+  int k_slices;  /* copies of K for a piece: 1 when its channels lie together, else one per 16 channels */
+  int k_leading; /* bytes between 16-channel chunks of a token */
+  int k_tokens, k_stride;          /* tokens 16 bytes apart, and bytes from one such run to the next */
+  int column_heads;                /* query heads of a column part: heads_per_kv in eights */
+  int consumers, stages, resident; /* warpgroups that compute, beside one that copies; of the ring; workgroups
+                                      of a compute unit */
+  int threads;
+  int thread_registers, producer_registers, consumer_registers; /* at first; then after the roles part */
   int lds_bytes;
 } ring_plan;
 

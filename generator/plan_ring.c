@@ -1,7 +1,14 @@
 #include "plan.h"
 
 /* Tokens of a stage, rows of a product, tokens or channels of a 16-byte chunk. */
-enum { TILE = 128, CHUNK = 16, PRODUCERS_MANY_PIECES = 4, PRODUCERS = 2 };
+enum { TILE = 128, CHUNK = 16 };
+
+/* Bytes that are on their way to a compute unit, about; what the device takes of every workgroup's LDS. */
+enum { STAGES_BYTES = 140 << 10, RESERVED_LDS = 1 << 10 };
+
+/* Registers of a compute unit, those of them that a workgroup of the merge kernel needs to be there early,
+ * and what a producer's thread keeps of its share: the rest goes to the consumers. */
+enum { REGISTERS = 64 << 10, MERGE_REGISTERS = 5 << 10, PRODUCER_REGISTERS = 40, MOST_REGISTERS = 144 };
 
 static int64_t inner(const layout *l, int64_t slot, int64_t channel) {
   return layout_offset(l, 0, 0, 1, 0, 0, slot, channel);
@@ -64,13 +71,27 @@ const char *ring_obstacle(const contract *c, const target *t) {
   return NULL;
 }
 
+static int stage_bytes(const contract *c) {
+  int scales = c->scale.granularity == SCALE_TOKEN_HEAD ? 2 * TILE * 4 : 0;
+  return TILE * (c->head_dim.qk + c->head_dim.v) + scales;
+}
+
 /* Bytes of dynamic shared memory: as templates/decode_ring.hip lays them out. */
 static int shared_bytes(const contract *c, const ring_plan *p) {
-  int stage =
-      TILE * (c->head_dim.qk + c->head_dim.v) + (c->scale.granularity == SCALE_TOKEN_HEAD ? 2 * TILE * 4 : 0);
-  int operands = 2 * p->column_heads * (c->head_dim.qk + TILE), rows = 4 * 14 * p->column_heads;
+  int operands = 2 * p->column_heads * (c->head_dim.qk + TILE),
+      rows = 4 * (2 * 4 + 4 + 1 + 3) * p->column_heads;
+  int items = 2 * (2 * c->query.heads_per_kv * c->head_dim.qk + 48);
   int exchange = (p->consumers - 1) * c->head_dim.v * p->column_heads * 4;
-  return 256 + p->stages * stage + p->consumers * (operands + rows) + exchange;
+  return 256 + p->stages * stage_bytes(c) + p->consumers * (operands + rows) + items + exchange;
+}
+
+/* All warpgroups start with as many registers; then those that copy give theirs to those that compute. */
+static void plan_ring_registers(ring_plan *p) {
+  int groups = p->consumers + 1, share = (REGISTERS - MERGE_REGISTERS) / (p->threads * p->resident) / 8 * 8;
+  if (share > MOST_REGISTERS) share = MOST_REGISTERS;
+  p->thread_registers = share;
+  p->consumer_registers = (groups * share - PRODUCER_REGISTERS) / p->consumers / 8 * 8;
+  p->producer_registers = groups * share - p->consumers * p->consumer_registers;
 }
 
 hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan,
@@ -79,39 +100,34 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
   int64_t chunk_stride;
   (void)k_in_blocks(c, &chunk_stride);
   p.piece = plan_gcd(c->kv.page, TILE);
-  /* A page copied whole keeps its own chunk stride; its 8-token groups must have one stride over 64 rows. */
-  bool whole = c->kv.page == p.piece && chunk_stride == (int64_t)c->kv.page * CHUNK &&
-               (p.piece >= 64 || p.piece == 16);
+  bool whole = c->kv.page == p.piece && chunk_stride == (int64_t)c->kv.page * CHUNK;
   p.k_slices = whole ? 1 : c->head_dim.qk / CHUNK;
-  p.consecutive = !whole || p.piece >= 64;
   p.k_leading = (whole ? p.piece : TILE) * CHUNK;
-  p.k_group = p.consecutive ? 8 * CHUNK : p.piece * c->head_dim.qk;
-  p.k_product = !p.consecutive ? 8 * CHUNK : whole && p.piece == 64 ? 64 * c->head_dim.qk : 64 * CHUNK;
+  p.k_tokens = whole ? p.piece : TILE;
+  p.k_stride = p.k_tokens * c->head_dim.qk;
   p.column_heads = c->query.heads_per_kv <= 8 ? 8 : 16;
   p.consumers = v->waves ? v->waves / 4 : 2;
-  p.producers = TILE / p.piece * (p.k_slices + 1) > 8 ? PRODUCERS_MANY_PIECES : PRODUCERS;
-  p.resident = v->resident ? v->resident : 1;
-  p.stages = v->stages ? v->stages : p.consumers == 3 ? 6 : 4;
-  if (p.consumers < 1 || p.consumers > 4 || (v->waves && v->waves % 4 != 0)) {
-    diags_decline_number(errors, "decline.waves", "tune.waves", v->waves, "4, 8, 12, 16 in a ring");
+  if (p.consumers < 1 || p.consumers > 2 || (v->waves && v->waves % 4 != 0)) {
+    diags_decline_number(errors, "decline.waves", "tune.waves", v->waves, "4 or 8 in a ring");
     return HD_DECLINED;
   }
+  p.resident = v->resident ? v->resident : p.consumers == 1 ? 2 : 1;
+  p.threads = (p.consumers + 1) * 128;
+  plan_ring_registers(&p);
+  p.stages = v->stages ? v->stages : STAGES_BYTES / p.resident / stage_bytes(c) / p.consumers * p.consumers;
   /* A stage belongs to one consumer: one that waits for a stage another used before would take that use for
    * its own. */
-  if (p.stages % p.consumers != 0) {
+  if (p.stages < 1 || p.stages % p.consumers != 0) {
     diags_decline_number(errors, "decline.stages", "tune.stages", p.stages, "a multiple of the %d consumers",
                          p.consumers);
     return HD_DECLINED;
   }
   p.lds_bytes = shared_bytes(c, &p);
-  while (!v->stages && p.stages > p.consumers && p.lds_bytes * p.resident > t->lds_bytes) {
-    p.stages -= p.consumers;
-    p.lds_bytes = shared_bytes(c, &p);
-  }
-  if (p.lds_bytes > t->lds_bytes) {
+  if ((p.lds_bytes + RESERVED_LDS) * p.resident > t->lds_bytes + RESERVED_LDS) {
     diags_decline_number(errors, "decline.stages", "tune.stages", p.stages,
-                         "what fits %d bytes of LDS on %s: these need %d", t->lds_bytes, t->name,
-                         p.lds_bytes);
+                         "what fits %d bytes of LDS on %s: %d workgroup%s of these need%s %d each",
+                         t->lds_bytes, t->name, p.resident, p.resident > 1 ? "s" : "",
+                         p.resident > 1 ? "" : "s", p.lds_bytes);
     return HD_DECLINED;
   }
   *out_plan = p;

@@ -88,7 +88,8 @@ static void describe(benchmark *b, const bench_shape *shape, bench_result *r) {
 static hd_status run_split(benchmark *b, int64_t asked, bench_result *r, diags *errors) {
   r->tuned = asked == 0 && b->choice.found;
   r->by_policy = asked == 0 && !r->tuned;
-  r->splits = r->tuned ? tune_choice_splits(&b->choice, &b->shape, b->decode.descriptor->tile_tokens)
+  r->splits = r->tuned ? tune_choice_splits(&b->choice, split_facts_of(b->decode.descriptor), &b->shape,
+                                            b->session->facts.compute_units)
                        : session_splits(b->session, &b->decode, b->rig.dims, b->rig.longest, asked);
   if (asked == 0) memcpy(r->choice, b->choice.reason, sizeof r->choice);
   hd_status status = bench_rig_check(&b->rig, &b->decode, r->splits, r, errors);

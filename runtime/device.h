@@ -33,6 +33,7 @@ typedef struct device_launch {
   uint32_t grid[3];      /* workgroups, not threads */
   uint32_t block[3];     /* threads */
   uint32_t lds_bytes;    /* dynamic */
+  bool waits_itself;     /* the kernel waits for the one before it, so it may be started before that ends */
   const void *arguments; /* packed as the kernel's C struct of arguments */
   size_t arguments_size;
 } device_launch;

@@ -4,6 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* CUlaunchAttribute and CUlaunchConfig. */
+typedef struct launch_attribute {
+  int id;
+  char pad[4];
+  union {
+    char bytes[64];
+    int allowed;
+  } value;
+} launch_attribute;
+
+typedef struct launch_config {
+  unsigned grid[3], block[3], shared_bytes;
+  driver_handle *stream;
+  launch_attribute *attributes;
+  unsigned attribute_count;
+} launch_config;
+
 /* Symbols only this driver has: X(field, parameters, symbol). */
 #define CUDA_SYMBOLS(X)                                                                                      \
   X(error_name, (int code, const char **out_name), "cuGetErrorName")                                         \
@@ -11,7 +28,9 @@
   X(context_retain, (void **out_context, int device), "cuDevicePrimaryCtxRetain")                            \
   X(context_release, (int device), "cuDevicePrimaryCtxRelease_v2")                                           \
   X(context_set, (void *context), "cuCtxSetCurrent")                                                         \
-  X(function_set, (driver_handle * function, int attribute, int value), "cuFuncSetAttribute")
+  X(function_set, (driver_handle * function, int attribute, int value), "cuFuncSetAttribute")                \
+  X(launch_with, (const launch_config *config, driver_handle *function, void **parameters, void **extra),    \
+    "cuLaunchKernelEx")
 
 typedef struct cuda_api {
 #define X(field, parameters, symbol) int(*field) parameters;
@@ -45,7 +64,9 @@ enum {
   ATTRIBUTE_MINOR = 76,
   ATTRIBUTE_SHARED_BYTES_OPT_IN = 97,
   FUNCTION_MAX_DYNAMIC_SHARED = 8,
-  SHARED_WITHOUT_OPT_IN = 48 << 10
+  FUNCTION_SHARED_CARVEOUT = 9, /* percent of what could be shared memory */
+  SHARED_WITHOUT_OPT_IN = 48 << 10,
+  LAUNCH_BEFORE_THE_LAST_ENDS = 6 /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
 };
 
 static cuda_device *self(driver_device *d) {
@@ -64,8 +85,23 @@ static void error(const driver_device *d, int code, const char **out_name, const
 }
 
 static int prepare_function(driver_device *d, driver_handle *function, size_t dynamic_lds) {
-  if (dynamic_lds <= SHARED_WITHOUT_OPT_IN) return 0;
+  /* A multiprocessor runs kernels of one carveout at a time: with one for all, a merge starts beside the
+   * decode. */
+  int code = self(d)->api.function_set(function, FUNCTION_SHARED_CARVEOUT, 100);
+  if (code != 0 || dynamic_lds <= SHARED_WITHOUT_OPT_IN) return code;
   return self(d)->api.function_set(function, FUNCTION_MAX_DYNAMIC_SHARED, (int)dynamic_lds);
+}
+
+static int launch_early(driver_device *d, driver_handle *function, const device_launch *l,
+                        driver_handle *stream, void **extra) {
+  launch_attribute early = {.id = LAUNCH_BEFORE_THE_LAST_ENDS, .value.allowed = 1};
+  const launch_config config = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                .block = {l->block[0], l->block[1], l->block[2]},
+                                .shared_bytes = l->lds_bytes,
+                                .stream = stream,
+                                .attributes = &early,
+                                .attribute_count = 1};
+  return self(d)->api.launch_with(&config, function, NULL, extra);
 }
 
 static void finish(driver_device *d) {
@@ -75,6 +111,7 @@ static void finish(driver_device *d) {
 static const driver cuda_driver = {
     .kind = "cuda",
     .launch_end = NULL,
+    .launch_early = launch_early,
     .make_current = make_current,
     .error = error,
     .prepare_function = prepare_function,

@@ -239,8 +239,11 @@ static hd_status launch(device *base, device_stream *s, device_function *f, cons
   void *extra[] = {EXTRA_BUFFER_POINTER, arguments.to, EXTRA_BUFFER_SIZE, &bytes, d->driver->launch_end};
   hd_status status = enter(d, errors);
   if (status != HD_OK) return status;
-  int code = d->api.launch((driver_handle *)f, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
-                           l->block[2], l->lds_bytes, stream_of(s), NULL, bytes > 0 ? extra : NULL);
+  void **list = bytes > 0 ? extra : NULL;
+  int code = l->waits_itself && d->driver->launch_early != NULL
+                 ? d->driver->launch_early(d, (driver_handle *)f, l, stream_of(s), list)
+                 : d->api.launch((driver_handle *)f, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                 l->block[1], l->block[2], l->lds_bytes, stream_of(s), NULL, list);
   return driver_check(
       d, code, errors,
       "launching %u x %u x %u workgroups of %u threads with %u bytes of dynamic shared memory", l->grid[0],

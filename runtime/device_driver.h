@@ -76,6 +76,10 @@ typedef struct driver {
   int (*make_current)(driver_device *d);
   /* The error's symbolic name and its text; static storage of the driver, NULL where it knows none. */
   void (*error)(const driver_device *d, int code, const char **out_name, const char **out_text);
+  /* Launches a kernel that waits for the one before it by itself, without waiting for that one; NULL where
+   * the driver has no such launch. */
+  int (*launch_early)(driver_device *d, driver_handle *function, const device_launch *launch,
+                      driver_handle *stream, void **extra);
   /* Called once a function, before any launch of it. */
   int (*prepare_function)(driver_device *d, driver_handle *function, size_t dynamic_lds);
   void (*finish)(driver_device *d);

@@ -225,7 +225,8 @@ typedef struct hd_match_request {
   int32_t causal;     /* a row sees no later row of its own sequence; means nothing with one row */
   int32_t prefix; /* rows follow cached tokens, and sequences of one call differ in their number of rows */
   int32_t window; /* tokens */
-  int32_t splits; /* workgroups that are to share one sequence and kv head */
+  int32_t splits; /* workgroups that are to share one sequence and kv head, or the whole line of tiles (ring,
+                     sm_90) */
   const hd_tensor *tensors; /* `address` may be any number with the right alignment */
   size_t tensor_count;
   int64_t longest;                     /* tokens of the longest sequence, those of this step included */
@@ -394,7 +395,8 @@ typedef struct hd_sizes {
   int64_t listed;               /* entries of a block or token list */
 } hd_sizes;
 
-/* How many workgroups share one sequence and kv head: `sizes->splits`, or what the policy says. */
+/* How many workgroups share one sequence and kv head, or all of them where the kernel cuts the line of tiles
+ * itself (docs/architecture.md): `sizes->splits`, or what the policy says. */
 HD_API hd_status hd_kernel_splits(hd_kernel *kernel, const hd_sizes *sizes, int64_t *out_splits);
 /* Bytes of workspace that are enough for every launch whose sizes are at most these (each of seqs, rows,
  * kv_heads, longest; with splits 0 for every split that the policy comes to). 0: none needed. */

@@ -16,6 +16,30 @@ int64_t split_policy(int64_t seqs, int64_t kv_heads, int64_t longest, int64_t ti
   return splits < 1 ? 1 : splits;
 }
 
+/* As many parts as run at a time, or a few less where items of one length then begin and end with them. */
+static int64_t line_split(int64_t resident, int64_t items) {
+  if (items < 1) return resident;
+  int64_t each =
+      items / resident + (items % resident != 0); /* items of a part, where there are more of them */
+  int64_t even = items <= resident ? resident / items * items : items / each + (items % each != 0);
+  return even >= resident - resident / 16 ? even : resident;
+}
+
+split_facts split_facts_of(const descriptor *desc) {
+  return (split_facts){desc->tile_tokens, desc->line_parts};
+}
+
+int64_t launch_splits(split_facts facts, int64_t items, int64_t longest, int compute_units) {
+  if (facts.line_parts > 0) return line_split((int64_t)facts.line_parts * compute_units, items);
+  return split_policy(items, 1, longest, facts.tile_tokens, compute_units);
+}
+
+int64_t useful_splits(split_facts facts, int64_t splits, int64_t longest) {
+  int64_t tile = facts.tile_tokens > 0 ? facts.tile_tokens : 1, tiles = (longest + tile - 1) / tile;
+  if (facts.line_parts == 0 && splits > tiles) splits = tiles;
+  return splits < 1 ? 1 : splits;
+}
+
 /* Lists lie at the start of the workspace, partial results behind them. */
 static bool tensor_argument(const kernel_descriptor *k, tensor_name name, const tensors *t,
                             const int64_t dims[DIM_COUNT], int64_t lists_bytes, uint64_t *out_address,
@@ -94,7 +118,9 @@ hd_status launch_pack_init(const descriptor *desc, device_function *const *funct
     launch_part *part = &out_pack->parts[out_pack->count];
     part->function = functions[i];
     part->kernel = i;
-    part->launch = (device_launch){.block = {(uint32_t)k->block, 1, 1}, .lds_bytes = (uint32_t)k->lds_bytes};
+    part->launch = (device_launch){.block = {(uint32_t)k->block, 1, 1},
+                                   .lds_bytes = (uint32_t)k->lds_bytes,
+                                   .waits_itself = k->waits_itself};
     const uint32_t *grid = part->launch.grid;
     if (!pack_arguments(k, t, dims, out_pack->lists_bytes, scale, part, errors)) return HD_INVALID;
     if (!launch_grid(k, dims, part->launch.grid, errors)) return HD_INVALID;

@@ -67,6 +67,18 @@ size_t tensor_bytes(const tensor *t);
  * the longest sequence, `tile_tokens`: the descriptor's. At least 1. */
 int64_t split_policy(int64_t seqs, int64_t kv_heads, int64_t longest, int64_t tile_tokens, int compute_units);
 
+/* DIM_SPLITS for a launch nobody asked a number for: by split_policy, or as many parts of the line of tiles
+ * as run at a time, which serve all lengths. At least 1. `items`: (sequence, kv head) pairs with lengths of
+ * their own. */
+typedef struct split_facts {
+  int tile_tokens, line_parts; /* the descriptor's */
+} split_facts;
+
+split_facts split_facts_of(const descriptor *desc);
+int64_t launch_splits(split_facts facts, int64_t items, int64_t longest, int compute_units);
+/* `splits` as far as they are of use: of a single sequence and kv head, one a tile. */
+int64_t useful_splits(split_facts facts, int64_t splits, int64_t longest);
+
 enum { LAUNCH_ARGUMENTS_BYTES = DESCRIPTOR_MAX_ARGUMENTS * 8 };
 
 /* One kernel, ready for the device but for the address of its packed arguments. */

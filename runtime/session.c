@@ -87,8 +87,8 @@ int64_t session_splits(const session *s, const session_kernel *k, const int64_t 
                        int64_t longest, int64_t asked) {
   if (asked > 0) return asked;
   int64_t rows = extent_value(&k->descriptor->lists, dims) > 0 ? dims[DIM_ROWS] : 1; /* lists of their own */
-  return split_policy(dims[DIM_SEQS] * rows, dims[DIM_KV_HEADS], longest, k->descriptor->tile_tokens,
-                      s->facts.compute_units);
+  return launch_splits(split_facts_of(k->descriptor), dims[DIM_SEQS] * rows * dims[DIM_KV_HEADS], longest,
+                       s->facts.compute_units);
 }
 
 static hd_status make_room(session *s, session_kernel *k, const int64_t dims[DIM_COUNT], diags *errors) {

@@ -9,7 +9,7 @@
 
 #include "../generator/emit.h"
 #include "../generator/spec.h"
-#include "device.h"
+#include "launch.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,7 +46,8 @@ typedef struct tune_variant {
   variant variant;
   char name[64];
   char sum[65]; /* tune_sum */
-  int tile_tokens, lds_bytes;
+  split_facts splits;
+  int lds_bytes;
 } tune_variant;
 
 typedef struct tune_pruned {
@@ -72,7 +73,7 @@ hd_status tune_space_of(const spec *s, const contract *c, const target *t, const
 /* Takes variant `index` (not 0) out. */
 void tune_space_prune(tune_space *space, int index, const char *why);
 /* The split counts worth trying for a shape, ascending; the policy's is among them and in `out_policy`. */
-int tune_splits_of(const tune_space *space, const tune_shape *s, int tile_tokens, int compute_units,
+int tune_splits_of(const tune_space *space, const tune_shape *s, split_facts facts, int compute_units,
                    int64_t out_splits[TUNE_MAX_SPLITS], int64_t *out_policy);
 
 /* ---- Records ---- */
@@ -157,8 +158,9 @@ typedef struct tune_choice {
 
 /* The nearest bucket of the records that are valid; measured ones come before simulated ones. */
 void tune_choose(const tune_files *f, const tune_shape *launch, int compute_units, tune_choice *out_choice);
-/* The split to launch with: the choice's, at most one a tile. `tile_tokens`: the loaded kernel's. */
-int64_t tune_choice_splits(const tune_choice *c, const tune_shape *launch, int tile_tokens);
+/* The split to launch a found choice with, on a kernel of these facts. */
+int64_t tune_choice_splits(const tune_choice *c, split_facts facts, const tune_shape *launch,
+                           int compute_units);
 /* The split of a launch for a bucket that was measured with `measured` splits: as many workgroups as that
  * stood for, a whole multiple of the compute units where it can have been one. */
 int64_t tune_scale_splits(const tune_shape *bucket, int64_t measured, const tune_shape *launch,

@@ -77,8 +77,12 @@ void tune_choose(const tune_files *f, const tune_shape *launch, int compute_unit
   text_finish(&shape);
 }
 
-int64_t tune_choice_splits(const tune_choice *c, const tune_shape *launch, int tile_tokens) {
-  int64_t tile = tile_tokens > 0 ? tile_tokens : 1, tiles = (launch->length + tile - 1) / tile;
-  int64_t splits = c->splits < tiles ? c->splits : tiles;
-  return splits < 1 ? 1 : splits;
+int64_t tune_choice_splits(const tune_choice *c, split_facts facts, const tune_shape *launch,
+                           int compute_units) {
+  if (facts.line_parts == 0) return useful_splits(facts, c->splits, launch->length);
+  /* Parts of a line: as many as run at a time mean that for any number of items. */
+  int64_t asked = c->entry->splits, full = (int64_t)facts.line_parts * compute_units;
+  bool filled = asked <= full && asked >= full - full / 16;
+  return filled ? launch_splits(facts, launch->seqs * launch->kv_heads, launch->length, compute_units)
+                : asked;
 }

@@ -108,7 +108,7 @@ static bool list_candidates(search *s, int compute_units) {
   for (int v = 0; s->items && v < s->space->count; v++) {
     const tune_variant *own = &s->space->items[v];
     int64_t splits[TUNE_MAX_SPLITS], policy;
-    int count = tune_splits_of(s->space, s->shape, own->tile_tokens, compute_units, splits, &policy);
+    int count = tune_splits_of(s->space, s->shape, own->splits, compute_units, splits, &policy);
     for (int i = 0; i < count; i++)
       s->items[s->count++] = (candidate){own, splits[i], v == 0 && splits[i] == policy, 0};
   }

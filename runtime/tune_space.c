@@ -91,15 +91,16 @@ static hd_status consider(tune_space *space, const spec *s, const contract *c, c
   if (status == HD_DECLINED) note_pruned(space, made.name, why.count ? why.items[0].message : "declined");
   diags_finish(&why);
   if (status != HD_OK) return status == HD_DECLINED ? HD_OK : status;
-  made.tile_tokens = e.descriptor.tile_tokens;
+  made.splits = split_facts_of(&e.descriptor);
   made.lds_bytes = dynamic_lds(&e.descriptor);
   emission_finish(&e);
   char reason[160] = "";
   if (space->count > 0 && (int64_t)made.lds_bytes * (v->resident ? v->resident : 1) > t->lds_bytes)
     snprintf(reason, sizeof reason, "%d workgroups of %d bytes of LDS do not fit the %d of a compute unit",
              v->resident, made.lds_bytes, t->lds_bytes);
-  else if (space->count > 0 && !listed(&s->tune_tile, made.tile_tokens))
-    snprintf(reason, sizeof reason, "a tile of %d tokens, which tune.tile does not list", made.tile_tokens);
+  else if (space->count > 0 && !listed(&s->tune_tile, made.splits.tile_tokens))
+    snprintf(reason, sizeof reason, "a tile of %d tokens, which tune.tile does not list",
+             made.splits.tile_tokens);
   for (int i = 0; !reason[0] && i < space->count; i++)
     if (strcmp(space->items[i].sum, made.sum) == 0)
       snprintf(reason, sizeof reason, "the same kernel as %s", space->items[i].name);
@@ -194,27 +195,38 @@ static void add_split(const tune_space *space, int64_t tiles, int64_t split, int
   splits[(*count)++] = split;
 }
 
-int tune_splits_of(const tune_space *space, const tune_shape *s, int tile_tokens, int compute_units,
+/* Of each sequence and kv head: the device once, twice, three times full, half full; and what is a little off
+ * the policy. */
+static void add_item_splits(const tune_space *space, const tune_shape *s, int64_t tiles, int64_t policy,
+                            int compute_units, int64_t *out, int *count) {
+  int64_t items = s->seqs * s->kv_heads;
+  add_split(space, tiles, 1, out, count);
+  for (int times = 1; times <= 3; times++)
+    add_split(space, tiles, (int64_t)compute_units * times / items, out, count);
+  add_split(space, tiles, compute_units / (2 * items), out, count);
+  if (items < 2 * (int64_t)compute_units) add_split(space, tiles, 2, out, count);
+  if (items < compute_units) add_split(space, tiles, policy / 2, out, count);
+  if (items < compute_units) add_split(space, tiles, tiles / 2, out, count);
+  if (s->ragged) {
+    add_split(space, tiles, 4, out, count);
+    add_split(space, tiles, 8, out, count);
+  }
+}
+
+int tune_splits_of(const tune_space *space, const tune_shape *s, split_facts facts, int compute_units,
                    int64_t out[TUNE_MAX_SPLITS], int64_t *out_policy) {
   int count = 0;
-  int64_t tile = tile_tokens > 0 ? tile_tokens : 1, tiles = (s->length + tile - 1) / tile;
-  int64_t items = s->seqs * s->kv_heads;
-  *out_policy = split_policy(s->seqs, s->kv_heads, s->length, tile_tokens, compute_units);
+  int64_t most = useful_splits(facts, INT64_MAX, s->length);
+  *out_policy = launch_splits(facts, s->seqs * s->kv_heads, s->length, compute_units);
   out[count++] = *out_policy;
-  add_split(space, tiles, 1, out, &count);
-  /* The device once, twice, three times full, half full; and what is a little off the policy. */
-  for (int times = 1; times <= 3; times++)
-    add_split(space, tiles, (int64_t)compute_units * times / items, out, &count);
-  add_split(space, tiles, compute_units / (2 * items), out, &count);
-  if (items < 2 * (int64_t)compute_units) add_split(space, tiles, 2, out, &count);
-  if (items < compute_units) add_split(space, tiles, *out_policy / 2, out, &count);
-  if (items < compute_units) add_split(space, tiles, tiles / 2, out, &count);
-  if (s->ragged) {
-    add_split(space, tiles, 4, out, &count);
-    add_split(space, tiles, 8, out, &count);
+  if (facts.line_parts > 0) {
+    add_split(space, most, (int64_t)facts.line_parts * compute_units, out, &count);
+    add_split(space, most, (int64_t)facts.line_parts * compute_units / 2, out, &count);
+  } else {
+    add_item_splits(space, s, most, *out_policy, compute_units, out, &count);
   }
   for (int i = 0; i < space->splits.count; i++)
-    add_split(space, tiles, space->splits.values[i], out, &count);
+    add_split(space, most, space->splits.values[i], out, &count);
   qsort(out, (size_t)count, sizeof *out, compare_splits);
   return count;
 }

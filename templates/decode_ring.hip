@@ -2,12 +2,13 @@
 //@ prelude
 //@ ring_prelude
 //@ solved
-// ---- decode, ring: one query row per sequence over a paged cache, split over its tokens --------------------
+// ---- decode, ring: one query row per sequence over a paged cache -------------------------------------------
 //
-// A workgroup takes one split of one (sequence, kv head). Producer warps copy tiles of K, V and scales, as they lie in
-// the cache, into a ring of stages in shared memory; consumer warpgroups take the stages in turn. Tokens, then channels,
-// are the rows of the products, query heads the columns. K and V are widened to fp16, exactly, on their way from shared
-// memory into fragments: the fp8 products of sm_90 sum with 14 bits, too few for large scores and for sums that cancel.
+// A workgroup takes one part of the line of tiles and runs through the (sequence, kv head) items in it. Producer warps
+// copy tiles of K, V and scales, as they lie in the cache, into a ring of stages in shared memory, without a stop from
+// item to item; consumer warpgroups take the stages in turn. Tokens, then channels, are the rows of the products, query
+// heads the columns. K and V are widened to fp16, exactly, on their way from shared memory into fragments: the fp8
+// products of sm_90 sum with 14 bits, too few for large scores and for sums that cancel.
 //
 // Scores carry log2(e) and log2(V scale): exp2 of them never exceeds 2^P_SHIFT whatever the scales are. A thread of warp
 // w and lane 4g + t holds tokens token_of(product, w, half, g) and heads 8b + 2t, 8b + 2t + 1.
@@ -15,42 +16,60 @@
 constexpr float NEVER = -3.0e38f; // below every score, and finite: NEVER - NEVER is 0, not NaN
 #define MASKED float_of(0xff800000u) // -infinity: exp2 of it is 0
 
-constexpr int PRODUCTS = TILE / 64;               // score products of a tile
+constexpr int PRODUCTS = TILE / 64, VALUE_PRODUCTS = HEAD_DIM_V / 64; // of a warpgroup and tile
 constexpr int BLOCKS = COLUMN_HEADS / 8;          // blocks of eight columns
 constexpr int PER_THREAD = 2 * BLOCKS;            // heads of a thread
-constexpr int VALUE_PRODUCTS = HEAD_DIM_V / 64;
 constexpr u32 K_BYTES = TILE * HEAD_DIM_QK, V_BYTES = TILE * HEAD_DIM_V, SCALE_BYTES = TILE * 4;
 constexpr u32 STAGE_BYTES = K_BYTES + V_BYTES + (SCALED ? 2 * SCALE_BYTES : 0);
 constexpr int CHUNKS = HEAD_DIM_QK / 16;          // of K and q: 16 channels
 constexpr int TOKEN_CHUNKS = TILE / 16;           // of V and the weights: 16 tokens
 constexpr u32 CHUNK_BYTES = 2 * COLUMN_HEADS * 16; // of q or the weights: [half][head][8] fp16
+constexpr u32 QUERY_BYTES = HEADS * HEAD_DIM_QK * 2; // as it is stored
 constexpr u32 Q_BYTES = HEAD_DIM_QK * COLUMN_HEADS * 2, P_BYTES = TILE * COLUMN_HEADS * 2;
-constexpr u32 OPERAND_BYTES = Q_BYTES + P_BYTES;  // of one consumer
 constexpr int PIECES = TILE / PIECE;
 constexpr int COPIES = PIECES * (K_SLICES + 1);   // of a tile: K slices and one V copy for each piece
 constexpr int COPIES_PER_LANE = (COPIES + 32 * PRODUCERS - 1) / (32 * PRODUCERS);
 constexpr int SCALE_WARPS = SCALED ? PRODUCERS < 2 ? 1 : 2 : 0; // producers that copy scales
 constexpr int SCALE_COPIES = SCALED ? TILE / 64 / SCALE_WARPS : 1; // of a lane: four scales each
 
-struct shared_rows {
-  float tile_top[4][COLUMN_HEADS];           // of one consumer's warps
-  float q_scale[COLUMN_HEADS];
-  float top[COLUMN_HEADS];
-  float base[4][COLUMN_HEADS], sum[4][COLUMN_HEADS];
+// What a part has of one item, for the consumers; its query follows by itself. Two of them are under way.
+struct shared_item {
+  i64 item;                             // sequence * kv_heads + kv_head
+  int length, first_tile, end_tile;     // tokens of the sequence; tiles of it in the part
+  int whole, last;                      // all tiles are; nothing follows in the part
+  u64 full, empty;
 };
 
-// The token of row half * 8 + g of warp w in score product `product`: the order in which its groups of eight rows lie.
-DEVICE int token_of(int product, int w, int half, int g) {
-  return CONSECUTIVE ? product * 64 + 16 * w + 8 * half + g : (2 * w + half) * PIECE + product * 8 + g;
+// A number for each head of a thread.
+struct __align__(4 * PER_THREAD) thread_heads {
+  float x[PER_THREAD];
+};
+
+struct shared_rows {
+  thread_heads tile_top[4][4]; // [warp][t]
+  float q_scale[COLUMN_HEADS];
+  float base[4][COLUMN_HEADS], sum[4][COLUMN_HEADS]; // [warp]
+  float meeting[3][COLUMN_HEADS];                    // of a consumer that isn't the first: top, base, sum
+};
+
+// The token of row half * 8 + g of warp w in score product `product`. A warp has the sixteen tokens of a chunk of V, each
+// half every other pair of them, as a fragment of V takes them up (see load_fragments): the weights of eight rows and a
+// head are then one row of the value product's operand, and go there with one instruction for four times eight rows.
+DEVICE int token_of(int product, int w, int half, int g) { return (product * 4 + w) * 16 + g / 2 * 4 + half * 2 + g % 2; }
+
+// Where the row of a token begins in a stage's K.
+DEVICE u32 k_row(int product, int w, int half, int g) {
+  const int token = token_of(product, w, half, g);
+  return token / K_TOKENS * K_STRIDE + token % K_TOKENS * 16;
 }
 
-// The fragments of 64 rows over N chunks of 16 bytes. The rows of this warp lie in two groups of eight at `address` and
-// `group` bytes on, chunks `leading` bytes apart; element 4t + e of a chunk becomes product element 2t + e (e < 2) or
+// The fragments of 64 rows over N chunks of 16 bytes that are `leading` bytes apart; `address` is that of the row which
+// the lane names: g = lane % 8 of half lane / 8 % 2. Element 4t + e of a chunk becomes product element 2t + e (e < 2) or
 // 2t + e + 6, and the other operand is laid out to match.
-template <int N> DEVICE void load_fragments(u32 (*fragment)[4], u32 address, u32 leading, u32 group, int lane) {
+template <int N> DEVICE void load_fragments(u32 (*fragment)[4], u32 address, u32 leading, int lane) {
   UNROLL for (int c = 0; c < N; c += 2) {
     u32 words[4];
-    load_blocks(words, address + lane / 8 % 2 * group + (c + lane / 16) * leading + lane % 8 * 16);
+    load_blocks(words, address + (c + lane / 16) * leading);
     UNROLL for (int m = 0; m < 4; m++) {
       u32 halves[2];
       format_fp8::widen(words[m], halves);
@@ -68,59 +87,100 @@ template <int N> DEVICE void multiply(float *sums, u32 (*fragment)[4], u32 other
   products_commit();
 }
 
-KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
+//@ line
+
+KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
 //@ arguments decode
 ) {
   extern __shared__ __align__(1024) u8 shared_memory[];
-  // full[STAGES], empty[STAGES]; from 256 the stages; then each consumer's operands, its rows, and its output
+  // full[STAGES], empty[STAGES]; from 256 the stages; each consumer's query and weights; two queries as they are stored;
+  // items; each consumer's rows; and the output of those that aren't the first
   const u32 shared = shared_address(shared_memory);
   const u32 full = shared, empty = shared + 8 * STAGES, stages = shared + 256;
   u8 *const stage_memory = shared_memory + 256;
   u8 *const operand_memory = stage_memory + STAGES * STAGE_BYTES;
-  shared_rows *const rows = (shared_rows *)(operand_memory + CONSUMERS * OPERAND_BYTES);
-  float *const exchange = (float *)(rows + CONSUMERS);
+  u8 *const stored_queries = operand_memory + CONSUMERS * (Q_BYTES + P_BYTES);
+  shared_item *const items = (shared_item *)(stored_queries + 2 * QUERY_BYTES);
+  shared_rows *const consumer_rows = (shared_rows *)(items + 2);
+  float *const exchange = (float *)(consumer_rows + CONSUMERS);
 
   const int thread = thread_id(), warp = wave_id(), lane = lane_id();
-  const int sequence = workgroup_x(), kv_head = workgroup_y(), split = workgroup_z();
-//@ select
   if (thread == CONSUMERS * 128) {
     for (int i = 0; i < STAGES; i++) {
       arrivals_init(full + 8 * i, PRODUCERS + 32 * SCALE_WARPS);
       arrivals_init(empty + 8 * i, 4);
     }
+    for (int i = 0; i < 2; i++) {
+      arrivals_init(shared_address(&items[i].full), 1);
+      arrivals_init(shared_address(&items[i].empty), CONSUMERS * 4);
+    }
     arrivals_init_done();
   }
   __syncthreads();
-  const int tiles = length > 0 ? (length - 1) / TILE + 1 : 0;
-  const int first = (int)((i64)tiles * split / splits), end = (int)((i64)tiles * (split + 1) / splits);
-
+  wait_for_previous();
+  let_next_start();
   if (warp >= CONSUMERS * 4) {
     // ---- a producer: copy c of a tile goes to producer c % PRODUCERS
+    give_registers<PRODUCER_REGISTERS>();
     const int producer = warp - CONSUMERS * 4;
-    const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h;
-    const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h;
+//@ page_lists
+    const tile_line line = measure_line(source, splits);
+    const int part = workgroup_x();
+    if (part >= line.parts) {
+      if (producer == 0 && lane == 0) {
+        items[0].end_tile = -1;
+        arrive(shared_address(&items[0].full));
+      }
+      return;
+    }
+    line_place at;
+    const int begin = part_begin(line, part, at), end = part_end(line, part); // of the line's tiles
+    int item = 0; // of the part
     const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
-//@ scale_heads
     const u64 policy = read_once_policy();
-    const int last = length - 1;
     int pages[COPIES_PER_LANE], scale_pages[SCALE_COPIES];
     const auto copy_of = [&](int r) { return (lane + 32 * r) * PRODUCERS + producer; };
     const auto piece_of = [&](int r) { return copy_of(r) / (K_SLICES + 1) * PIECE; };
     const auto scale_unit = [&](int r) { return (producer * SCALE_COPIES + r) * 32 + lane; };
-    const auto find_pages = [&](int tile) { // a tile ahead of its copies
+    const auto find_pages = [&] { // a tile ahead of its copies
+      const int *table = source.pages + (i64)at.list * source.page_step;
+      const int last = at.length - 1;
+      if (last < 0) return;
       UNROLL for (int r = 0; r < COPIES_PER_LANE; r++) {
-        const int token = tile * TILE + piece_of(r);
+        const int token = at.tile * TILE + piece_of(r);
         pages[r] = table[(u32)(token < last ? token : last) / PAGE];
       }
       if constexpr (SCALED)
         UNROLL for (int r = 0; r < SCALE_COPIES; r++) {
-          const int token = tile * TILE + scale_unit(r) % (TILE / 4) * 4;
+          const int token = at.tile * TILE + scale_unit(r) % (TILE / 4) * 4;
           scale_pages[r] = table[(u32)(token < last ? token : last) / PAGE];
         }
     };
-    if (first < end) find_pages(first);
-    for (int tile = first; tile < end; tile++) {
-      const int i = tile - first, stage = i % STAGES;
+    find_pages();
+    for (int i = 0; i < end - begin; i++) {
+      const int stage = i % STAGES, tile = at.tile, length = at.length;
+      const int kv_head = LISTS_BY_HEAD ? (int)((u32)at.list % (u32)kv_heads) : at.kv_head;
+      const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h;
+      const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h;
+//@ scale_heads
+      if (producer == 0 && (i == 0 || tile == 0)) {
+        shared_item &next = items[item % 2];
+        const u32 ready = shared_address(&next.full);
+        if (item >= 2) wait_for(shared_address(&next.empty), (item / 2 & 1) ^ 1);
+        if (lane == 0) {
+          const int rest = end - begin - i;
+          next.item = (i64)at.list * source.heads + at.kv_head;
+          next.length = length;
+          next.first_tile = tile;
+          next.end_tile = at.tiles - tile < rest ? at.tiles : tile + rest;
+          next.whole = tile == 0 && next.end_tile == at.tiles;
+          next.last = next.end_tile - tile == rest;
+          arrive_expecting(ready, QUERY_BYTES);
+          copy_bulk(shared_address(stored_queries + item % 2 * QUERY_BYTES), (const u8 *)q + next.item * QUERY_BYTES, QUERY_BYTES, ready, policy);
+        }
+        __syncwarp();
+        item++;
+      }
       if (i >= STAGES) wait_for(empty + 8 * stage, (i / STAGES & 1) ^ 1);
       const u32 bar = full + 8 * stage, to = stages + stage * STAGE_BYTES;
       u32 bytes = 0;
@@ -143,231 +203,267 @@ KERNEL_RESIDENT(THREADS, RESIDENT) void heddle_decode(
                     PIECE * HEAD_DIM_V, bar, policy);
       }
 //@ copy_scales
-      if (tile + 1 < end) find_pages(tile + 1);
+      if (i + 1 == end - begin) break;
+      if (++at.tile == at.tiles) next_item(line, at);
+      find_pages();
     }
     wait_own_copies();
     return;
   }
 
-  // ---- a consumer: tiles first + warpgroup, first + warpgroup + CONSUMERS, ...
+  // ---- a consumer: every CONSUMERS-th tile
+  take_registers<CONSUMER_REGISTERS>();
   const int consumer = warp / 4, w = warp % 4, g = lane / 4, t = lane % 4, member = thread % 128;
-  u8 *const q_memory = operand_memory + consumer * OPERAND_BYTES, *const p_memory = q_memory + Q_BYTES;
+  u8 *const q_memory = operand_memory + consumer * (Q_BYTES + P_BYTES), *const p_memory = q_memory + Q_BYTES;
   const u32 q_shared = shared_address(q_memory), p_shared = shared_address(p_memory);
-  shared_rows &row = rows[consumer];
+  shared_rows &row = consumer_rows[consumer];
 //@ logits
 //@ value_scale
-
-  // The query: 16 channels a thread, each row scaled by a power of two, as fp16 [chunk][half][head][8]. The halves hold
-  // channels 4t, 4t + 1 and 4t + 2, 4t + 3: what a lane of K's fragments gets from one word.
-  if (member < COLUMN_HEADS * CHUNKS) {
-    const int head = member / CHUNKS, chunk = member % CHUNKS;
-    float x[16];
-    u32 loaded[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    if (head < HEADS) {
-      const u8 *from = (const u8 *)q + (((i64)sequence * kv_heads + kv_head) * HEADS + head) * HEAD_DIM_QK * 2 + chunk * 32;
-      load_stream<16>(loaded, 0, from);
-      load_stream<16>(loaded, 16, from + 16);
-    }
-    UNROLL for (int i = 0; i < 8; i++) QUERY::unpack(loaded[i], x + 2 * i);
-    float largest = 0;
-    UNROLL for (int i = 0; i < 16; i++) largest = max_of(largest, abs_of(x[i]));
-    UNROLL for (int mask = 1; mask < CHUNKS; mask *= 2)
-      largest = max_of(largest, lane_xor(largest, mask)); // whole warps are in here or not
-    int exponent = (int)(bits_of(largest) >> 23);
-    exponent = Q_TOP + 127 - (exponent < 1 ? 1 : exponent > 253 ? 253 : exponent);
-    exponent = exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
-    const float up = float_of((u32)(127 + exponent) << 23);
-    UNROLL for (int i = 0; i < 16; i++) x[i] *= up;
-    u32 *const to = (u32 *)(q_memory + (chunk * 2 * COLUMN_HEADS + head) * 16);
-    UNROLL for (int i = 0; i < 4; i++) {
-      to[i] = format_fp16::pack(x + 4 * i);
-      to[COLUMN_HEADS * 4 + i] = format_fp16::pack(x + 4 * i + 2);
-    }
-    // an infinite element makes the row NaN, as its products would
-    if (chunk == 0) row.q_scale[head] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f) * logits;
-  }
-  publish_shared();
-  barrier_of(1 + consumer, 128);
-
+  const auto wait_for_warps = [&] { barrier_of(1 + consumer, 128); };
+  // Weights: fp16 [chunk][half][head][8], in the order of V's fragments. Lane 8m + i names the row of head i in block m.
+  const u32 p_row = (lane / 16 * 4 + w) * CHUNK_BYTES + lane / 8 % 2 * COLUMN_HEADS * 16 + lane % 8 * 16;
   const auto head_of = [&](int j) { return j / 2 * 8 + 2 * t + j % 2; };
-  float q_scale[PER_THREAD];
-  float top[PER_THREAD];  // running maximum of the scores with V scales: what `output` is relative to
-  float base[PER_THREAD]; // running maximum of the thread's own plain scores: what `sum` is relative to
-  float sum[PER_THREAD];
-  float output[VALUE_PRODUCTS][2][PER_THREAD]; // [channel / 64][half][head]
-  UNROLL for (int j = 0; j < PER_THREAD; j++) {
-    q_scale[j] = row.q_scale[head_of(j)];
-    top[j] = base[j] = NEVER;
-    sum[j] = 0;
-    UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++) output[m][0][j] = output[m][1][j] = 0;
-  }
+  const auto max_over = [](thread_heads heads, int end_mask) { // of the lanes of one t
+    UNROLL for (int j = 0; j < PER_THREAD; j++)
+      UNROLL for (int mask = 4; mask < end_mask; mask *= 2) heads.x[j] = max_of(heads.x[j], lane_xor(heads.x[j], mask));
+    return heads;
+  };
 
-  for (int tile = first + consumer; tile < end; tile += CONSUMERS) {
-    const int i = tile - first, stage = i % STAGES;
-    wait_for(full + 8 * stage, i / STAGES & 1);
-    const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_BYTES;
-    u8 *const v_memory = stage_memory + stage * STAGE_BYTES + K_BYTES;
+  const int q_head = member / CHUNKS, q_chunk = member % CHUNKS; // of the query: 16 channels a thread
+  for (int begun = 0, n = 0;; n++) { // tiles, and items, of the part
+    shared_item &here = items[n % 2];
+    wait_for(shared_address(&here.full), n / 2 & 1);
+    const int length = here.length, first_tile = here.first_tile, end_tile = here.end_tile;
+    if (end_tile < 0) return;
 
-    float product[PRODUCTS][COLUMN_HEADS / 2];
-    UNROLL for (int n = 0; n < PRODUCTS; n++) {
-      u32 fragment[CHUNKS][4];
-      load_fragments<CHUNKS>(fragment, k_shared + n * K_PRODUCT + 2 * w * K_GROUP, K_LEADING, K_GROUP, lane);
-      multiply<CHUNKS>(product[n], fragment, q_shared);
-    }
-
-    const int visible = length - tile * TILE; // tokens of this tile that exist
-    const bool tail = visible < TILE;
-    float k_scale_of[PRODUCTS][2], v_log[PRODUCTS][2];
-    UNROLL for (int n = 0; n < PRODUCTS; n++)
-      UNROLL for (int half = 0; half < 2; half++) {
-        const int token = token_of(n, w, half, g);
-        const float *scales = (const float *)(v_memory + V_BYTES);
-        k_scale_of[n][half] = SCALED ? scales[token] : 1.0f;
-        v_log[n][half] = SCALED ? log2_fast(scales[TILE + token]) : 0.0f;
+    // Each row of the query scaled by a power of two, as fp16 [chunk][half][head][8]. The halves hold channels 4t, 4t + 1
+    // and 4t + 2, 4t + 3: what a lane of K's fragments gets from one word.
+    if (q_head < COLUMN_HEADS) {
+      float x[16];
+      UNROLL for (int c = 0; c < 16; c++) x[c] = 0;
+      if (q_head < HEADS) {
+        const u32 *const stored = (const u32 *)(stored_queries + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32);
+        UNROLL for (int c = 0; c < 8; c++) QUERY::unpack(stored[c], x + 2 * c);
       }
-    if (tail) { // 0 * NaN is NaN: V of tokens that do not exist becomes 0
-      for (int c = visible / 16; c < TILE / 16; c++)
-        for (int d = member; d < HEAD_DIM_V; d += 128) {
-          u32 *const words = (u32 *)(v_memory + (c * HEAD_DIM_V + d) * 16);
-          UNROLL for (int n = 0; n < 4; n++) {
-            const int keep = visible - c * 16 - n * 4;
-            words[n] &= keep >= 4 ? ~0u : keep <= 0 ? 0u : (1u << 8 * keep) - 1u;
-          }
-        }
-    }
-    products_wait();
-
-    float score[PRODUCTS][2][PER_THREAD], weighted[PRODUCTS][2][PER_THREAD]; // without and with log2(V scale)
-    UNROLL for (int n = 0; n < PRODUCTS; n++)
-      UNROLL for (int half = 0; half < 2; half++)
-        UNROLL for (int j = 0; j < PER_THREAD; j++) {
-          const int at = j / 2 * 4 + half * 2 + j % 2;
-          float s = product[n][at] * q_scale[j];
-          if constexpr (SCALED) s *= k_scale_of[n][half];
-          score[n][half][j] = s;
-          weighted[n][half][j] = SCALED ? s + v_log[n][half] : s;
-        }
-    if (tail)
-      UNROLL for (int n = 0; n < PRODUCTS; n++)
-        UNROLL for (int half = 0; half < 2; half++)
-          if (token_of(n, w, half, g) >= visible)
-            UNROLL for (int j = 0; j < PER_THREAD; j++) score[n][half][j] = weighted[n][half][j] = MASKED;
-
-    float tile_top[PER_THREAD];
-    UNROLL for (int j = 0; j < PER_THREAD; j++) {
-      float x = NEVER;
-      UNROLL for (int n = 0; n < PRODUCTS; n++) x = max_of(x, max_of(weighted[n][0][j], weighted[n][1][j]));
-      UNROLL for (int mask = 4; mask < 32; mask *= 2) x = max_of(x, lane_xor(x, mask));
-      if (g == 0) row.tile_top[w][head_of(j)] = x;
-    }
-    barrier_of(1 + consumer, 128);
-    float rescale[PER_THREAD];
-    UNROLL for (int j = 0; j < PER_THREAD; j++) {
-      tile_top[j] = top[j];
-      UNROLL for (int n = 0; n < 4; n++) tile_top[j] = max_of(tile_top[j], row.tile_top[n][head_of(j)]);
-      rescale[j] = exp2_fast(top[j] - tile_top[j]);
-      top[j] = tile_top[j];
-      float lowest = SCALED ? base[j] : top[j] - P_SHIFT;
-      if constexpr (SCALED)
-        UNROLL for (int n = 0; n < PRODUCTS; n++) lowest = max_of(lowest, max_of(score[n][0][j], score[n][1][j]));
-      sum[j] *= exp2_fast(base[j] - lowest);
-      base[j] = lowest;
-    }
-    UNROLL for (int n = 0; n < PRODUCTS; n++)
-      UNROLL for (int half = 0; half < 2; half++) {
-        // fp16 [chunk][half][head][8], in the order of V's fragments
-        const int token = token_of(n, w, half, g), place = token % 16 / 4 * 2 + token % 2;
-        u16 *const to = (u16 *)(p_memory + token / 16 * CHUNK_BYTES + token / 2 % 2 * COLUMN_HEADS * 16) + place;
-        UNROLL for (int b = 0; b < BLOCKS; b++) {
-          float p[2];
-          UNROLL for (int e = 0; e < 2; e++) {
-            const int j = 2 * b + e;
-            p[e] = exp2_fast(weighted[n][half][j] - (top[j] - P_SHIFT));
-            sum[j] += SCALED ? exp2_fast(score[n][half][j] - base[j]) : p[e];
-          }
-          const u32 pair = format_fp16::pack(p);
-          to[head_of(2 * b) * 8] = (u16)pair;
-          to[head_of(2 * b) * 8 + 8] = (u16)(pair >> 16);
-        }
+      float largest = 0;
+      UNROLL for (int c = 0; c < 16; c++) largest = max_of(largest, abs_of(x[c]));
+      UNROLL for (int mask = 1; mask < CHUNKS; mask *= 2)
+        largest = max_of(largest, lane_xor(largest, mask)); // whole warps are in here or not
+      int exponent = (int)(bits_of(largest) >> 23);
+      exponent = Q_TOP + 127 - (exponent < 1 ? 1 : exponent > 253 ? 253 : exponent);
+      exponent = exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
+      const float up = float_of((u32)(127 + exponent) << 23);
+      UNROLL for (int c = 0; c < 16; c++) x[c] *= up;
+      u32 *const to = (u32 *)(q_memory + (q_chunk * 2 * COLUMN_HEADS + q_head) * 16);
+      UNROLL for (int c = 0; c < 4; c++) {
+        to[c] = format_fp16::pack(x + 4 * c);
+        to[COLUMN_HEADS * 4 + c] = format_fp16::pack(x + 4 * c + 2);
       }
+      // an infinite element makes the row NaN, as its products would
+      if (q_chunk == 0) row.q_scale[q_head] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f) * logits;
+    }
     publish_shared();
-    barrier_of(1 + consumer, 128);
+    wait_for_warps();
 
-    float value[VALUE_PRODUCTS][COLUMN_HEADS / 2];
-    UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++) {
-      u32 fragment[TOKEN_CHUNKS][4];
-      load_fragments<TOKEN_CHUNKS>(fragment, v_shared + (m * 64 + w * 16) * 16, HEAD_DIM_V * 16, 128, lane);
-      multiply<TOKEN_CHUNKS>(value[m], fragment, p_shared);
+    float top[PER_THREAD];  // running maximum of the scores with V scales: what `output` is relative to
+    float base[PER_THREAD]; // running maximum of the thread's own plain scores: what `sum` is relative to
+    float sum[PER_THREAD];
+    float output[VALUE_PRODUCTS][2][PER_THREAD]; // [channel / 64][half][head]
+    UNROLL for (int j = 0; j < PER_THREAD; j++) {
+      top[j] = base[j] = NEVER;
+      sum[j] = 0;
+      UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++) output[m][0][j] = output[m][1][j] = 0;
     }
-    products_wait();
-    if (lane == 0) arrive(empty + 8 * stage);
-    UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
-      UNROLL for (int half = 0; half < 2; half++)
-        UNROLL for (int j = 0; j < PER_THREAD; j++) {
-          const int at = j / 2 * 4 + half * 2 + j % 2;
-          output[m][half][j] = fused(output[m][half][j], rescale[j], value[m][at]);
+
+    for (int tile = first_tile + (begun + consumer) % CONSUMERS; tile < end_tile; tile += CONSUMERS) {
+      const int i = begun + tile - first_tile, stage = i % STAGES;
+      wait_for(full + 8 * stage, i / STAGES & 1);
+      const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_BYTES;
+      u8 *const v_memory = stage_memory + stage * STAGE_BYTES + K_BYTES;
+
+      float product[PRODUCTS][COLUMN_HEADS / 2];
+      UNROLL for (int m = 0; m < PRODUCTS; m++) {
+        u32 fragment[CHUNKS][4];
+        load_fragments<CHUNKS>(fragment, k_shared + k_row(m, w, lane / 8 % 2, lane % 8), K_LEADING, lane);
+        multiply<CHUNKS>(product[m], fragment, q_shared);
+      }
+
+      const int visible = length - tile * TILE; // tokens of this tile that exist
+      const bool tail = visible < TILE;
+      float k_scale_of[PRODUCTS][2], v_log[PRODUCTS][2];
+      UNROLL for (int m = 0; m < PRODUCTS; m++)
+        UNROLL for (int half = 0; half < 2; half++) {
+          const int token = token_of(m, w, half, g);
+          const float *scales = (const float *)(v_memory + V_BYTES);
+          k_scale_of[m][half] = SCALED ? scales[token] : 1.0f;
+          v_log[m][half] = SCALED ? log2_fast(scales[TILE + token]) : 0.0f;
         }
-  }
-
-  // ---- the consumers meet: all but the first leave their output in shared memory
-  constexpr int OUTPUTS = VALUE_PRODUCTS * 2 * PER_THREAD;
-  UNROLL for (int j = 0; j < PER_THREAD; j++) {
-    float lowest = base[j];
-    UNROLL for (int mask = 4; mask < 32; mask *= 2) lowest = max_of(lowest, lane_xor(lowest, mask));
-    float total = sum[j] * exp2_fast(base[j] - lowest);
-    UNROLL for (int mask = 4; mask < 32; mask *= 2) total += lane_xor(total, mask);
-    if (g == 0) {
-      row.base[w][head_of(j)] = lowest;
-      row.sum[w][head_of(j)] = total;
-      if (w == 0) row.top[head_of(j)] = top[j];
-    }
-  }
-  if (consumer > 0)
-    UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
-      UNROLL for (int half = 0; half < 2; half++)
-        UNROLL for (int j = 0; j < PER_THREAD; j++)
-          exchange[((consumer - 1) * OUTPUTS + (m * 2 + half) * PER_THREAD + j) * 128 + member] = output[m][half][j];
-  barrier_of(15, CONSUMERS * 128);
-  if (consumer > 0) return;
-
-  const i64 item = (i64)sequence * kv_heads + kv_head;
-  UNROLL for (int j = 0; j < PER_THREAD; j++) {
-    const int head = head_of(j);
-    float highest = NEVER, lowest = NEVER, total = 0, weight[CONSUMERS];
-    UNROLL for (int c = 0; c < CONSUMERS; c++) {
-      highest = max_of(highest, rows[c].top[head]);
-      UNROLL for (int n = 0; n < 4; n++) lowest = max_of(lowest, rows[c].base[n][head]);
-    }
-    UNROLL for (int c = 0; c < CONSUMERS; c++) {
-      weight[c] = exp2_fast(rows[c].top[head] - highest);
-      UNROLL for (int n = 0; n < 4; n++) total += rows[c].sum[n][head] * exp2_fast(rows[c].base[n][head] - lowest);
-    }
-    highest -= P_SHIFT;
-    const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
-    if (head >= HEADS) continue;
-    float *const partial = (float *)workspace + ((item * splits + split) * HEADS + head) * PARTIAL_WORDS;
-    UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
-      UNROLL for (int half = 0; half < 2; half++) {
-        float x = output[m][half][j] * weight[0];
-        UNROLL for (int c = 1; c < CONSUMERS; c++)
-          x = fused(exchange[((c - 1) * OUTPUTS + (m * 2 + half) * PER_THREAD + j) * 128 + member], weight[c], x);
-        const int channel = m * 64 + w * 16 + half * 8 + g;
-        if (splits > 1)
-          partial[channel] = x;
-        else
-          store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel, x * inverse * value_scale);
+      if (tail) { // 0 * NaN is NaN: V of tokens that do not exist becomes 0
+        for (int c = visible > 0 ? visible / 16 : 0; c < TILE / 16; c++)
+          for (int d = member; d < HEAD_DIM_V; d += 128) {
+            u32 *const words = (u32 *)(v_memory + (c * HEAD_DIM_V + d) * 16);
+            UNROLL for (int m = 0; m < 4; m++) {
+              const int keep = visible - c * 16 - m * 4;
+              words[m] &= keep >= 4 ? ~0u : keep <= 0 ? 0u : (1u << 8 * keep) - 1u;
+            }
+          }
       }
-    if (w == 0 && g == 0) {
-      if (splits > 1) {
-        partial[HEAD_DIM_V] = highest;
-        partial[HEAD_DIM_V + 1] = lowest;
-        partial[HEAD_DIM_V + 2] = total;
-        partial[HEAD_DIM_V + 3] = 0;
-      } else {
-//@ store_lse decode
+      products_wait();
+
+      float score[PRODUCTS][2][PER_THREAD], weighted[PRODUCTS][2][PER_THREAD]; // without and with log2(V scale)
+      UNROLL for (int m = 0; m < PRODUCTS; m++)
+        UNROLL for (int half = 0; half < 2; half++)
+          UNROLL for (int j = 0; j < PER_THREAD; j++) {
+            float x = product[m][j / 2 * 4 + half * 2 + j % 2] * row.q_scale[head_of(j)];
+            if constexpr (SCALED) x *= k_scale_of[m][half];
+            score[m][half][j] = x;
+            weighted[m][half][j] = SCALED ? x + v_log[m][half] : x;
+          }
+      if (tail)
+        UNROLL for (int m = 0; m < PRODUCTS; m++)
+          UNROLL for (int half = 0; half < 2; half++)
+            if (token_of(m, w, half, g) >= visible)
+              UNROLL for (int j = 0; j < PER_THREAD; j++) score[m][half][j] = weighted[m][half][j] = MASKED;
+
+      thread_heads tile_top;
+      UNROLL for (int j = 0; j < PER_THREAD; j++) {
+        tile_top.x[j] = NEVER;
+        UNROLL for (int m = 0; m < PRODUCTS; m++)
+          tile_top.x[j] = max_of(tile_top.x[j], max_of(weighted[m][0][j], weighted[m][1][j]));
+      }
+      tile_top = max_over(tile_top, 32);
+      if (g == 0) row.tile_top[w][t] = tile_top;
+      wait_for_warps();
+      tile_top = max_over(row.tile_top[g % 4][t], 16);
+      float rescale[PER_THREAD];
+      UNROLL for (int j = 0; j < PER_THREAD; j++) {
+        const float new_top = max_of(top[j], tile_top.x[j]);
+        rescale[j] = exp2_fast(top[j] - new_top);
+        top[j] = new_top;
+        float lowest = SCALED ? base[j] : new_top - P_SHIFT;
+        if constexpr (SCALED)
+          UNROLL for (int m = 0; m < PRODUCTS; m++) lowest = max_of(lowest, max_of(score[m][0][j], score[m][1][j]));
+        sum[j] *= exp2_fast(base[j] - lowest);
+        base[j] = lowest;
+      }
+      UNROLL for (int b = 0; b < BLOCKS; b++) {
+        u32 pairs[PRODUCTS * 2];
+        UNROLL for (int m = 0; m < PRODUCTS; m++)
+          UNROLL for (int half = 0; half < 2; half++) {
+            float p[2];
+            UNROLL for (int e = 0; e < 2; e++) {
+              const int j = 2 * b + e;
+              p[e] = exp2_fast(weighted[m][half][j] - (top[j] - P_SHIFT));
+              sum[j] += SCALED ? exp2_fast(score[m][half][j] - base[j]) : p[e];
+            }
+            pairs[m * 2 + half] = format_fp16::pack(p);
+          }
+        store_transposed(p_shared + p_row + b * 128, pairs);
+      }
+      publish_shared();
+      wait_for_warps();
+
+      float value[VALUE_PRODUCTS][COLUMN_HEADS / 2];
+      UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++) {
+        u32 fragment[TOKEN_CHUNKS][4];
+        load_fragments<TOKEN_CHUNKS>(fragment, v_shared + (m * 64 + w * 16 + lane % 16) * 16, HEAD_DIM_V * 16, lane);
+        multiply<TOKEN_CHUNKS>(value[m], fragment, p_shared);
+      }
+      products_wait();
+      if (lane == 0) arrive(empty + 8 * stage);
+      UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
+        UNROLL for (int half = 0; half < 2; half++)
+          UNROLL for (int j = 0; j < PER_THREAD; j++)
+            output[m][half][j] = fused(output[m][half][j], rescale[j], value[m][j / 2 * 4 + half * 2 + j % 2]);
+    }
+    begun += end_tile - first_tile;
+
+    // ---- the warps meet: each has the sums of its own tokens, and its own channels of the output
+    UNROLL for (int j = 0; j < PER_THREAD; j++) {
+      float lowest = base[j];
+      UNROLL for (int mask = 4; mask < 32; mask *= 2) lowest = max_of(lowest, lane_xor(lowest, mask));
+      float total = sum[j] * exp2_fast(base[j] - lowest);
+      UNROLL for (int mask = 4; mask < 32; mask *= 2) total += lane_xor(total, mask);
+      if (g == 0) {
+        row.base[w][head_of(j)] = lowest;
+        row.sum[w][head_of(j)] = total;
       }
     }
+    const i64 item = here.item;
+    const bool whole = here.whole, last = here.last;
+    wait_for_warps();
+    if (lane == 0) arrive(shared_address(&here.empty));
+    UNROLL for (int j = 0; j < PER_THREAD; j++) {
+      base[j] = NEVER;
+      sum[j] = 0;
+      UNROLL for (int m = 0; m < 4; m++) base[j] = max_of(base[j], row.base[m][head_of(j)]);
+      UNROLL for (int m = 0; m < 4; m++) sum[j] += row.sum[m][head_of(j)] * exp2_fast(row.base[m][head_of(j)] - base[j]);
+    }
+
+    // ---- the consumers meet: all but the first leave what they have and go on
+    if constexpr (CONSUMERS > 1) {
+      constexpr int FULL = 1 + CONSUMERS, EMPTY = 2 + CONSUMERS, OUTPUTS = VALUE_PRODUCTS * 2 * PER_THREAD;
+      const auto left = [&](int c, int m, int half, int j) -> float & {
+        return exchange[((c - 1) * OUTPUTS + (m * 2 + half) * PER_THREAD + j) * 128 + member];
+      };
+      if (consumer > 0) {
+        if (n > 0) barrier_of(EMPTY, CONSUMERS * 128);
+        UNROLL for (int j = 0; j < PER_THREAD; j++) {
+          UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
+            UNROLL for (int half = 0; half < 2; half++) left(consumer, m, half, j) = output[m][half][j];
+          if (w == 0 && g == 0) {
+            row.meeting[0][head_of(j)] = top[j];
+            row.meeting[1][head_of(j)] = base[j];
+            row.meeting[2][head_of(j)] = sum[j];
+          }
+        }
+        arrive_at(FULL, CONSUMERS * 128);
+        if (last) return;
+        continue;
+      }
+      barrier_of(FULL, CONSUMERS * 128);
+      UNROLL for (int c = 1; c < CONSUMERS; c++)
+        UNROLL for (int j = 0; j < PER_THREAD; j++) {
+          const float their_top = consumer_rows[c].meeting[0][head_of(j)], their_base = consumer_rows[c].meeting[1][head_of(j)];
+          const float new_top = max_of(top[j], their_top), new_base = max_of(base[j], their_base);
+          const float mine = exp2_fast(top[j] - new_top), theirs = exp2_fast(their_top - new_top);
+          sum[j] = sum[j] * exp2_fast(base[j] - new_base) + consumer_rows[c].meeting[2][head_of(j)] * exp2_fast(their_base - new_base);
+          top[j] = new_top;
+          base[j] = new_base;
+          UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
+            UNROLL for (int half = 0; half < 2; half++)
+              output[m][half][j] = fused(left(c, m, half, j), theirs, output[m][half][j] * mine);
+        }
+      if (!last) arrive_at(EMPTY, CONSUMERS * 128);
+    }
+
+    float *const partials = (float *)workspace + (i64)(2 * workgroup_x() + (first_tile == 0 ? 1 : 0)) * (HEADS * PARTIAL_WORDS);
+    UNROLL for (int j = 0; j < PER_THREAD; j++) {
+      const int head = head_of(j);
+      if (head >= HEADS) continue;
+      const float inverse = sum[j] > 0 || sum[j] != sum[j] ? exp2_fast(top[j] - P_SHIFT - base[j]) / sum[j] : 0.0f;
+      float *const partial = partials + head * PARTIAL_WORDS;
+      UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
+        UNROLL for (int half = 0; half < 2; half++) {
+          const int channel = m * 64 + w * 16 + half * 8 + g;
+          if (whole)
+            store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel, output[m][half][j] * inverse * value_scale);
+          else
+            partial[channel] = output[m][half][j];
+        }
+      if (w == 0 && g == 0) {
+        if (whole) {
+//@ store_lse line
+        } else {
+          partial[HEAD_DIM_V] = top[j] - P_SHIFT;
+          partial[HEAD_DIM_V + 1] = base[j];
+          partial[HEAD_DIM_V + 2] = sum[j];
+          partial[HEAD_DIM_V + 3] = 0;
+        }
+      }
+    }
+    if (last) return;
   }
 }
 
-//@ merge
+//@ line_merge

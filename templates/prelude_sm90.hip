@@ -7,7 +7,7 @@ typedef long long i64;
 
 #define DEVICE static __device__ __forceinline__
 #define KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
-#define KERNEL_RESIDENT(threads, workgroups) extern "C" __global__ __launch_bounds__(threads, workgroups)
+#define KERNEL_REGISTERS(registers) extern "C" __global__ __maxnreg__(registers)
 #define SHARED __shared__
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY_4 _Pragma("unroll 4")
@@ -46,6 +46,11 @@ template <int LANES> DEVICE u64 lanes_with(bool yes) { return __ballot_sync(0xff
 DEVICE int bits_set(u64 x) { return __popcll(x); }
 // The value of the lane whose number differs in the bits of `mask`.
 DEVICE float lane_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE int lane_value(int x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
+// The value of the lane `step` below, its own where there is none.
+DEVICE int lane_below(int x, int step) { return __shfl_up_sync(0xffffffffu, x, step); }
+// The highest lane for which `x` holds.
+DEVICE int highest_lane(bool x) { return 31 - __clz((int)__ballot_sync(0xffffffffu, x)); }
 // The value of the lane 8 further on, within each row of 16 lanes.
 DEVICE float lane_plus_8(float x) { return lane_xor(x, 8); }
 // The value of the lane with this index in the same group of the matrix instruction.

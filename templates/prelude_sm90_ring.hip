@@ -20,6 +20,21 @@ DEVICE void wait_for(u32 bar, u32 parity) {
                : "memory");
 }
 
+// Until the kernel before this one has ended and what it wrote is visible. Nothing that it may write is read earlier.
+DEVICE void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// The next kernel's workgroups may take up what this one leaves free.
+DEVICE void let_next_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+// Registers that a warpgroup gives back, or takes of those that others of its workgroup gave back.
+template <int REGISTERS> DEVICE void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS)); }
+template <int REGISTERS> DEVICE void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS)); }
+
+// Four words of a partial result that the kernel before has written.
+DEVICE void load_partial(float *x, const float *from) {
+  const float4 words = __ldcg((const float4 *)from);
+  x[0] = words.x, x[1] = words.y, x[2] = words.z, x[3] = words.w;
+}
+
 // Copies of one use: they leave the second-level cache first.
 DEVICE u64 read_once_policy() {
   u64 policy;
@@ -43,6 +58,8 @@ DEVICE void wait_own_copies() { asm volatile("cp.async.wait_all;" ::: "memory");
 
 // A barrier of `threads` threads; numbers 1 to 15 are free.
 DEVICE void barrier_of(int number, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory"); }
+// Arrives there without waiting for the others.
+DEVICE void arrive_at(int number, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory"); }
 // What this thread wrote to shared memory becomes visible to products and copies.
 DEVICE void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -59,6 +76,14 @@ DEVICE void load_blocks(u32 *words, u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                : "r"(address)
+               : "memory");
+}
+
+// Four blocks of 8 x 8 elements of two bytes, transposed: lane 4g + t has elements g, 2t and g, 2t + 1 of each; lane
+// 8m + i names where row i of block m goes, which is element i of all g.
+DEVICE void store_transposed(u32 address, const u32 *words) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(words[0]), "r"(words[1]),
+               "r"(words[2]), "r"(words[3])
                : "memory");
 }
 

@@ -163,6 +163,7 @@ EXPORT(cuLaunchKernel, hipModuleLaunchKernel, void *function, unsigned gx, unsig
   memcpy(record.block, (unsigned[]){bx, by, bz}, sizeof record.block);
   record.shared_bytes = shared;
   record.stream = stream;
+  record.early = 0;
   *(capturing ? &captured : &record.launches) += 1;
   return need_context();
 }
@@ -273,8 +274,32 @@ EXPORT(cuCtxSetCurrent, , void *context) {
   return 0;
 }
 
+/* CUlaunchConfig with CUlaunchAttribute, as cuda.h has them. */
+typedef struct launch_config {
+  unsigned grid[3], block[3], shared;
+  void *stream;
+  struct {
+    int id;
+    char pad[4];
+    union {
+      char bytes[64];
+      int allowed;
+    } value;
+  } * attributes;
+  unsigned attribute_count;
+} launch_config;
+
+EXPORT(cuLaunchKernelEx, , const launch_config *c, void *function, void **parameters, void **extra) {
+  if (c->attribute_count != 1 || c->attributes->id != 6 || c->attributes->value.allowed != 1) return BAD_VALUE;
+  int code = cuLaunchKernel(function, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
+                            c->block[2], c->shared, c->stream, parameters, extra);
+  record.early = 1;
+  return code;
+}
+
 EXPORT(cuFuncSetAttribute, , void *function, int attribute, int value) {
   (void)function;
+  if (attribute == 9) return value == 100 ? need_context() : BAD_VALUE;
   if (attribute != 8 || value > 200 << 10) return BAD_VALUE;
   record.dynamic_limit = value;
   return need_context();

@@ -7,6 +7,7 @@
 typedef struct fake_record {
   int launches; /* executed, graph launches counted by what they hold */
   unsigned grid[3], block[3], shared_bytes;
+  int early; /* the last launch was allowed to start before the one ahead of it ends */
   unsigned char arguments[256];
   size_t arguments_size;
   void *stream;

@@ -485,6 +485,28 @@ Test(split, nothing_to_do_is_one_split) {
   cr_assert_eq(split_policy(1, 1, 0, 64, 132), 1);
 }
 
+Test(launch, a_line_is_cut_by_the_device_and_evenly_where_that_costs_little) {
+  const split_facts line = {128, 1}, twice = {128, 2};
+  cr_expect_eq(launch_splits(line, 1, 1, 132), 132, "whatever the lengths are");
+  cr_expect_eq(launch_splits(line, 1, 1 << 20, 132), 132);
+  cr_expect_eq(launch_splits(line, 64, 8192, 132), 128, "two parts an item");
+  cr_expect_eq(launch_splits(twice, 64, 8192, 132), 256);
+  cr_expect_eq(launch_splits(line, 256, 8192, 132), 128, "two items a part");
+  cr_expect_eq(launch_splits(line, 100, 8192, 132), 132, "100 parts would leave a quarter idle");
+  cr_expect_eq(launch_splits(line, 0, 0, 132), 132);
+  for (int64_t items = 1; items <= 3000; items++) {
+    int64_t parts = launch_splits(line, items, 8192, 132);
+    cr_expect(parts >= 124 && parts <= 132, "%d items: %d parts", (int)items, (int)parts);
+  }
+}
+
+Test(launch, splits_beyond_a_tile_each_are_of_no_use_but_on_a_line) {
+  cr_expect_eq(useful_splits((split_facts){64, 0}, 8, 8 * 64), 8);
+  cr_expect_eq(useful_splits((split_facts){64, 0}, 9, 8 * 64), 8);
+  cr_expect_eq(useful_splits((split_facts){64, 0}, 9, 0), 1);
+  cr_expect_eq(useful_splits((split_facts){64, 1}, 132, 1), 132);
+}
+
 /* A device that writes down its launches. */
 typedef struct recorder {
   device base;

@@ -23,6 +23,7 @@ static descriptor example(void) {
   strcpy(d.variant, "w4");
   memset(d.contract_key, 'a', 64);
   d.tile_tokens = 128;
+  d.line_parts = 2;
   d.lists = (extent){4, 1, 3, {DIM_LIST_WIDTH, DIM_SEQS, DIM_KV_HEADS}};
   d.workspace = (extent){520, 1, 4, {DIM_SEQS, DIM_ROWS, DIM_KV_HEADS, DIM_SPLITS}};
   d.kernel_count = 2;
@@ -44,6 +45,7 @@ static descriptor example(void) {
   k->grid[1] = k->grid[2] = (extent){1, 1, 0, {DIM_SEQS}};
   k->block = 128;
   k->only_when_split = true;
+  k->waits_itself = true;
   k->argument_count = 1;
   k->arguments[0] = tensor_argument(TENSOR_WORKSPACE);
   return d;
@@ -172,9 +174,11 @@ Test(descriptor, comes_back_from_json_whole) {
   cr_assert_eq(parse_exact(json, strlen(json), &back), HD_OK, "%s", json);
   cr_expect_str_eq(back.operation, "decode");
   cr_expect_eq(back.tile_tokens, 128);
+  cr_expect_eq(back.line_parts, 2);
   cr_expect_eq(back.workspace.dim_count, 4);
   cr_expect_eq(back.lists.dims[0], DIM_LIST_WIDTH);
   cr_expect_eq(back.kernels[1].only_when_split, true);
+  cr_expect_eq(back.kernels[1].waits_itself, true);
   cr_expect_eq(back.kernels[0].arguments[3].kind, ARGUMENT_LOGITS_SCALE);
   cr_expect(memcmp(&back.kernels[0].arguments, &d.kernels[0].arguments, sizeof d.kernels[0].arguments) == 0);
   char *again = written(&back);
@@ -253,7 +257,7 @@ Test(descriptor, what_does_not_belong_is_refused) {
   static const struct {
     const char *from, *to;
   } cases[] = {
-      {"\"descriptor\": 2", "\"descriptor\": 1"},
+      {"\"descriptor\": 3", "\"descriptor\": 1"},
       {"\"operation\"", "\"Operation\""},
       {"\"target\": \"gfx950\",", ""},
       {"\"target\": \"gfx950\"", "\"target\": \"gfx950-and-too-long\""},

@@ -194,6 +194,10 @@ Test(device, a_launch_passes_the_packed_arguments) {
     cr_expect(record->grid[0] == 7 && record->grid[1] == 8 && record->grid[2] == 9 &&
               record->block[0] == 128);
     cr_expect(record->shared_bytes == 100 << 10 && record->stream == (void *)s);
+    cr_expect(!record->early, "the kernel may rely on the one before it having ended");
+    l.waits_itself = true;
+    cr_expect(v->launch(d, s, f, &l, &errors) == HD_OK && record->launches == 2 && record->grid[0] == 7);
+    cr_expect(record->early == (i == 0), "CUDA starts it early, HIP can't");
     l.arguments_size = 0;
     cr_expect(v->launch(d, NULL, f, &l, &errors) == HD_OK && record->arguments_size == 0);
     l.block[0] = 2048;

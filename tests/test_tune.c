@@ -42,7 +42,7 @@ static const char *pruned_because(const tune_space *s, const char *name) {
 Test(tune, the_space_has_both_structures_where_the_target_has_them) {
   tune_space hopper = space_of(shuffled, "sm_90"), instinct = space_of(shuffled, "gfx942");
   cr_expect_str_eq(hopper.items[0].name, "default");
-  cr_expect(has(&hopper, "ring-w4-s2-o2") && has(&hopper, "direct-w2"));
+  cr_expect(has(&hopper, "ring-w4-s3-o1") && has(&hopper, "direct-w2"));
   cr_expect(has(&instinct, "direct-w2"));
   for (int i = 0; i < instinct.count; i++)
     cr_expect(!strstr(instinct.items[i].name, "ring"), "%s", instinct.items[i].name);
@@ -81,9 +81,19 @@ Test(tune, the_spec_bounds_the_space) {
     cr_expect(s.items[i].variant.waves == 4 && (s.items[i].variant.stages == 2 || !s.items[i].variant.stages),
               "%s", s.items[i].name);
   int64_t splits[TUNE_MAX_SPLITS], policy;
-  int count = tune_splits_of(&s, &(tune_shape){4, 8192, 1, 1, false}, 128, 132, splits, &policy);
+  int count =
+      tune_splits_of(&s, &(tune_shape){4, 8192, 1, 1, false}, (split_facts){128, 0}, 132, splits, &policy);
   for (int i = 0; i < count; i++)
     cr_expect(splits[i] == 1 || splits[i] == 8 || splits[i] == policy, "%d", (int)splits[i]);
+}
+
+Test(tune, parts_of_a_line_are_tried_full_and_half) {
+  tune_space s = space_of(shuffled, "sm_90");
+  int64_t splits[TUNE_MAX_SPLITS], policy;
+  int count =
+      tune_splits_of(&s, &(tune_shape){4, 100, 1, 1, false}, (split_facts){128, 2}, 132, splits, &policy);
+  cr_expect_eq(count, 2, "%d", count);
+  cr_expect(splits[0] == 132 && splits[1] == 264 && policy == 264, "lengths set no limit");
 }
 
 Test(tune, splits_hold_the_policys_and_never_more_than_a_tile_each) {
@@ -92,7 +102,8 @@ Test(tune, splits_hold_the_policys_and_never_more_than_a_tile_each) {
     for (int64_t length = 64; length <= 131072; length *= 4) {
       int64_t splits[TUNE_MAX_SPLITS], policy;
       bool found = false;
-      int count = tune_splits_of(&s, &(tune_shape){seqs, length, 2, 1, false}, 128, 132, splits, &policy);
+      int count = tune_splits_of(&s, &(tune_shape){seqs, length, 2, 1, false}, (split_facts){128, 0}, 132,
+                                 splits, &policy);
       cr_expect_eq(policy, split_policy(seqs, 2, length, 128, 132));
       for (int i = 0; i < count; i++) {
         cr_expect(splits[i] >= 1 && splits[i] <= (length + 127) / 128);
@@ -164,15 +175,15 @@ static hd_status search(fake *f, tune_entry *out, diags *errors) {
 }
 
 Test(tune, the_fastest_wins_and_says_what_it_gained) {
-  fake f = {.noise = 0.01, .fast = "ring-w4-s2-o2"};
+  fake f = {.noise = 0.01, .fast = "ring-w4-s3-o1"};
   tune_entry e;
   diags errors;
   diags_init(&errors);
   cr_assert_eq(search(&f, &e, &errors), HD_OK);
-  cr_expect_str_eq(e.variant, "ring-w4-s2-o2");
-  cr_expect_eq(e.splits, 1);
-  cr_expect_float_eq(e.us, 80.01, 1e-9);
-  cr_expect_float_eq(e.policy_us, 100 + 0.01 * (double)split_policy(4, 1, 8192, 128, 132), 1e-9);
+  cr_expect_str_eq(e.variant, "ring-w4-s3-o1");
+  cr_expect_eq(e.splits, 66);
+  cr_expect_float_eq(e.us, 80.66, 1e-9);
+  cr_expect_float_eq(e.policy_us, 100 + 0.01 * 132, 1e-9);
   cr_expect_float_eq(e.read_us, 50, 0);
   cr_expect(f.begun == 1 && f.ended == 1);
   diags_finish(&errors);
@@ -185,28 +196,28 @@ Test(tune, ties_go_by_name_then_by_split) {
   diags_init(&errors);
   cr_assert_eq(search(&f, &e, &errors), HD_OK);
   cr_expect_str_eq(e.variant, "default");
-  cr_expect_eq(e.splits, 1);
+  cr_expect_eq(e.splits, 132);
   diags_finish(&errors);
 }
 
 Test(tune, a_wrong_variant_is_dropped_and_reported_however_fast_it_is) {
-  fake f = {.noise = 0.01, .fast = "ring-w4-s2-o2", .wrong = "ring-w4-s2-o2"};
+  fake f = {.noise = 0.01, .fast = "ring-w4-s3-o1", .wrong = "ring-w4-s3-o1"};
   tune_entry e;
   diags errors;
   diags_init(&errors);
   cr_assert_eq(search(&f, &e, &errors), HD_OK);
-  cr_expect_str_neq(e.variant, "ring-w4-s2-o2");
+  cr_expect_str_neq(e.variant, "ring-w4-s3-o1");
   cr_expect_gt(f.dropped, 0);
   diags_finish(&errors);
 }
 
 Test(tune, a_variant_that_is_wrong_at_the_winning_split_alone_does_not_win_with_it) {
-  fake f = {.noise = -0.01, .fast = "ring-w4-s2-o2", .wrong = "ring-w4-s2-o2", .wrong_split = 64};
+  fake f = {.noise = -0.01, .fast = "ring-w4-s3-o1", .wrong = "ring-w4-s3-o1", .wrong_split = 64};
   tune_entry e;
   diags errors;
   diags_init(&errors);
   cr_assert_eq(search(&f, &e, &errors), HD_OK);
-  cr_expect(strcmp(e.variant, "ring-w4-s2-o2") != 0 || e.splits != 64);
+  cr_expect(strcmp(e.variant, "ring-w4-s3-o1") != 0 || e.splits != 64);
   cr_expect_lt(e.us, 85, "another split of it is still right: %g", e.us);
   diags_finish(&errors);
 }

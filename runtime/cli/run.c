@@ -203,7 +203,8 @@ static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel
   if (k->operation == OPERATION_DECODE) {
     int64_t asked = cli_int(c, "split", 0);
     if (asked == 0 && k->choice.found)
-      asked = tune_choice_splits(&k->choice, &k->shape, kernel->descriptor->tile_tokens);
+      asked = tune_choice_splits(&k->choice, split_facts_of(kernel->descriptor), &k->shape,
+                                 s->facts.compute_units);
     k->dims[DIM_SPLITS] = session_splits(s, kernel, k->dims, k->shape.length, asked);
   }
   hd_status status = session_upload(s, &k->contract, name, &k->set.host, &on_device, d);

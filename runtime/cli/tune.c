@@ -58,8 +58,8 @@ static void report_dropped(void *user, const tune_shape *s, const char *name, in
   bool first = true;
   text_init(&shape);
   tune_shape_write(s, &shape);
-  fprintf(stderr, "heddle tune: dropped %s split %" PRId64 " at %s: %s\n", name, splits,
-          text_string(&shape), why);
+  fprintf(stderr, "heddle tune: dropped %s split %" PRId64 " at %s: %s\n", name, splits, text_string(&shape),
+          why);
   text_add(&t->dropped, t->dropped.length ? ", {" : "{");
   json_text(&t->dropped, &first, "shape", text_string(&shape));
   json_text(&t->dropped, &first, "variant", name);
@@ -351,7 +351,7 @@ static int list_space(tuning *t, diags *d) {
   text_init(&out);
   for (int i = 0; i < t->space.count; i++)
     text_addf(&out, "%-16s tile %d, %d bytes of dynamic LDS\n", t->space.items[i].name,
-              t->space.items[i].tile_tokens, t->space.items[i].lds_bytes);
+              t->space.items[i].splits.tile_tokens, t->space.items[i].lds_bytes);
   for (int i = 0; i < t->space.pruned_count; i++)
     text_addf(&out, "%-16s pruned: %s\n", t->space.pruned[i].name, t->space.pruned[i].why);
   return cli_output(&out, EXIT_FINE);

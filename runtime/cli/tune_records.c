@@ -227,7 +227,6 @@ typedef struct explained {
   tune_shape shape;
   tune_choice choice;
   int64_t splits, policy;
-  int tile_tokens;
 } explained;
 
 static void explain_text(const explained *e, const tune_files *files, text *out) {
@@ -308,11 +307,11 @@ static hd_status explain(cli *c, const spec_file *file, const target *t, explain
   emission made;
   status = emit_operation(&used, OPERATION_DECODE, &e->choice.variant, t, templates_embedded(), &made, d);
   if (status != HD_OK) return status;
-  e->tile_tokens = made.descriptor.tile_tokens;
+  split_facts facts = split_facts_of(&made.descriptor);
   emission_finish(&made);
-  e->policy =
-      split_policy(e->shape.seqs, e->shape.kv_heads, e->shape.length, e->tile_tokens, t->compute_units);
-  e->splits = e->choice.found ? tune_choice_splits(&e->choice, &e->shape, e->tile_tokens) : e->policy;
+  e->policy = launch_splits(facts, e->shape.seqs * e->shape.kv_heads, e->shape.length, t->compute_units);
+  e->splits =
+      e->choice.found ? tune_choice_splits(&e->choice, facts, &e->shape, t->compute_units) : e->policy;
   return HD_OK;
 }
 

@@ -1,0 +1,134 @@
+// ---- the line of tiles: those of every list of pages and kv head, one behind the other, cut into equal parts
+//
+// A workgroup of decode takes one part, whatever lists it runs through: batches of any lengths keep all workgroups busy,
+// and the cut follows the lengths on the device. The tiles of a list lie together, kv head by kv head. What a part holds of
+// a (list, kv head), an item, is a partial result where it is not all of it: 2 * part, or 2 * part + 1 where the item's
+// first tile is in that part. A cut close to an item's end is moved there.
+
+// The lists of pages: a sequence's, or those that heddle_select has made, and how many kv heads share one.
+struct page_lists {
+  const int *lengths, *pages;
+  i64 length_step, page_step;
+  int count, heads;
+};
+
+// A list without tokens has a tile too: its output has to be written.
+DEVICE int tiles_of(int length) { return length > TILE ? (length - 1) / TILE + 1 : 1; }
+
+// The lists are dealt to the lanes of a wave, `share` consecutive ones each.
+struct tile_line {
+  page_lists lists;
+  int share;
+  int length; // of this lane's first list
+  int before; // tiles of one kv head before this lane's lists
+  int tiles;  // of all items
+  int parts, part_tiles, more; // tiles = parts * part_tiles + more; no part is empty
+  int near;   // a cut is moved by at most so many tiles
+};
+
+DEVICE int list_length(const page_lists &lists, int list) { return lists.lengths[(i64)list * lists.length_step]; }
+
+DEVICE tile_line measure_line(const page_lists &lists, int splits) {
+  const int count = lists.count;
+  tile_line line = {lists, (count + WAVE - 1) / WAVE};
+  const int first = lane_id() * line.share, end = first + line.share < count ? first + line.share : count;
+  line.length = first < count ? list_length(lists, first) : 0;
+  int own = first < count ? tiles_of(line.length) : 0;
+  UNROLL_BY_4 for (int list = first + 1; list < end; list++) own += tiles_of(list_length(lists, list));
+  int upto = own;
+  UNROLL for (int step = 1; step < WAVE; step *= 2) {
+    const int earlier = lane_below(upto, step);
+    upto += lane_id() >= step ? earlier : 0;
+  }
+  line.before = upto - own;
+  line.tiles = lane_value(upto, WAVE - 1) * lists.heads;
+  line.parts = splits < line.tiles ? splits : line.tiles;
+  line.part_tiles = (int)((u32)line.tiles / (u32)line.parts);
+  line.more = line.tiles - line.part_tiles * line.parts;
+  line.near = line.part_tiles / 8;
+  return line;
+}
+
+// The cut before a part, where it is before it is moved.
+DEVICE int cut_of(const tile_line &line, int part) {
+  return part * line.part_tiles + (int)((u32)part * (u32)line.more / (u32)line.parts);
+}
+// The last part whose cut is at `position` or before it.
+DEVICE int last_cut(const tile_line &line, int position) {
+  int part = (int)((float)position * (float)line.parts * reciprocal_fast((float)line.tiles));
+  part = part < line.parts ? part : line.parts - 1;
+  while (part > 0 && cut_of(line, part) > position) part--;
+  while (part + 1 < line.parts && cut_of(line, part + 1) <= position) part++;
+  return part;
+}
+// The parts that hold the first and the last tile of the item at tiles [begin, end) of the line.
+DEVICE int first_part_of(const tile_line &line, int begin, int end) {
+  return last_cut(line, begin + line.near < end - 1 ? begin + line.near : end - 1);
+}
+DEVICE int last_part_of(const tile_line &line, int begin, int end) {
+  const int early = begin + line.near < end - 1 ? begin + line.near : end - 1, late = end - 1 - line.near;
+  return last_cut(line, early > late ? early : late);
+}
+
+// A tile on the line. `next_length` is asked for long before it is needed.
+struct line_place {
+  int list, kv_head, tile, tiles; // tile `tile` of `tiles`
+  int length, next_length;        // tokens of this list, and of the one behind it
+};
+
+DEVICE int length_behind(const tile_line &line, int list) {
+  return list + 1 < line.lists.count ? list_length(line.lists, list + 1) : 0;
+}
+
+// All lanes of a wave take part.
+DEVICE line_place place_at(const tile_line &line, int position) {
+  const bool one = line.lists.heads == 1; // divisions take long
+  const int along = one ? position : (int)((u32)position / (u32)line.lists.heads); // in tiles of one kv head
+  const int owner = highest_lane(line.before <= along);
+  int before = lane_value(line.before, owner);
+  line_place at;
+  at.list = owner * line.share;
+  at.length = lane_value(line.length, owner);
+  while (before + tiles_of(at.length) <= along) {
+    before += tiles_of(at.length);
+    at.length = list_length(line.lists, ++at.list);
+  }
+  at.tiles = tiles_of(at.length);
+  const int rest = position - before * line.lists.heads;
+  at.kv_head = one ? 0 : (int)((u32)rest / (u32)at.tiles);
+  at.tile = rest - at.kv_head * at.tiles;
+  at.next_length = length_behind(line, at.list);
+  return at;
+}
+
+// The first tile of the next kv head or list.
+DEVICE void next_item(const tile_line &line, line_place &at) {
+  at.tile = 0;
+  if (++at.kv_head < line.lists.heads) return;
+  at.kv_head = 0;
+  at.list++;
+  at.length = at.next_length;
+  at.tiles = tiles_of(at.length);
+  at.next_length = length_behind(line, at.list);
+}
+
+// Tiles by which a cut is moved: to the beginning or the end of the item it runs through.
+DEVICE int move_of(const tile_line &line, const line_place &at) {
+  return at.tile <= line.near ? -at.tile : at.tiles - at.tile <= line.near ? at.tiles - at.tile : 0;
+}
+
+// Where a part begins on the line; its first tile.
+DEVICE int part_begin(const tile_line &line, int part, line_place &at) {
+  const int cut = cut_of(line, part);
+  at = place_at(line, cut);
+  const int move = move_of(line, at);
+  if (move > 0) next_item(line, at);
+  if (move < 0) at.tile = 0;
+  return cut + move;
+}
+// And where it ends.
+DEVICE int part_end(const tile_line &line, int part) {
+  if (part + 1 == line.parts) return line.tiles;
+  const int cut = cut_of(line, part + 1);
+  return cut + move_of(line, place_at(line, cut));
+}
