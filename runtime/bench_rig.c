@@ -95,8 +95,12 @@ hd_status bench_rig_time(bench_rig *rig, session_kernel *k, int64_t splits, int 
   rig_launch l = {rig, k};
   rig->dims[DIM_SPLITS] = splits;
   out->count = repeat;
-  hd_status status = bench_time(rig->session->device, launch, &l, bench_launches(rig->pool.copies), repeat,
-                                warm_milliseconds, out->samples, errors);
+  tensors t = bench_pool_tensors(&rig->pool, 0);
+  /* Makes room in the workspace, which a captured launch can't. */
+  hd_status status = session_launch(rig->session, k, &t, rig->dims, rig->scale, errors);
+  if (status != HD_OK) return status;
+  status = bench_time(rig->session->device, launch, &l, bench_launches(rig->pool.copies), repeat,
+                      warm_milliseconds, out->samples, errors);
   if (status == HD_OK) bench_statistics_of(out->samples, out->count, &out->statistics);
   return status;
 }

@@ -26,14 +26,14 @@ hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const benc
                          uint64_t seed, bool quick, diags *errors);
 void bench_rig_finish(bench_rig *r);
 
-/* One launch at this split against the oracle: fills `r`'s figures of correctness. It also makes room in the
- * kernel's workspace, so it comes before timing. */
+/* One launch at this split against the oracle: fills `r`'s figures of correctness. */
 hd_status bench_rig_check(bench_rig *rig, session_kernel *k, int64_t splits, bench_result *r, diags *errors);
 /* The output as it is on the device now, into `to` (bench_rig_out_bytes). */
 hd_status bench_rig_fetch(bench_rig *rig, unsigned char *to, diags *errors);
 size_t bench_rig_out_bytes(const bench_rig *rig);
 
-/* Graph replays of the kernel at this split; warms up for `warm_milliseconds` first. */
+/* Graph replays of the kernel at this split, after one launch that makes room in its workspace and a warm-up
+ * of `warm_milliseconds`. */
 hd_status bench_rig_time(bench_rig *rig, session_kernel *k, int64_t splits, int repeat,
                          double warm_milliseconds, bench_series *out, diags *errors);
 

@@ -2,6 +2,7 @@
 #include "../generator/emit_read.h"
 #include "../runtime/bench_lists.h"
 #include "../runtime/oracle.h"
+#include "../runtime/bench_rig.h"
 #include "example_contract.h"
 
 #include <criterion/criterion.h>
@@ -675,6 +676,32 @@ static bench_result *run_once(session *s, const bench_shape *shape, bench_option
   hd_status status = bench_run(s, &c, "test", &v, shape, options, results, errors);
   cr_assert_eq(status, HD_OK, "%s", errors->count ? errors->items[0].message : "");
   return results;
+}
+
+/* The tuner times splits that it has not checked: the workspace has to be there all the same. */
+Test(bench, timing_makes_room_for_its_split) {
+  session s;
+  session_kernel k;
+  bench_rig rig;
+  bench_series series;
+  bench_result r = {0};
+  diags errors;
+  diags_init(&errors);
+  open_emulated(&s, &errors);
+  contract c = fp8_contract(16, 128);
+  const bench_shape shape = {2, 300, 1, 2};
+  cr_assert_eq(session_load(&s, &c, "test", OPERATION_DECODE, &(variant){0}, &k, &errors), HD_OK);
+  cr_assert_eq(bench_rig_init(&rig, &s, &c, &shape, false, 1, true, &errors), HD_OK);
+  cr_assert_eq(bench_rig_check(&rig, &k, 1, &r, &errors), HD_OK);
+  cr_expect_eq(bench_rig_time(&rig, &k, 3, 1, 0, &series, &errors), HD_OK, "%s",
+               errors.count ? errors.items[0].message : "");
+  cr_assert_eq(bench_rig_fetch(&rig, rig.out, &errors), HD_OK);
+  bench_expected_compare(&rig.expected, &rig.data, rig.out, &r);
+  cr_expect(r.good, "%s", r.problem);
+  bench_rig_finish(&rig);
+  session_unload(&s, &k);
+  session_close(&s);
+  diags_finish(&errors);
 }
 
 Test(bench, an_emulated_device_checks_and_gives_no_times) {
