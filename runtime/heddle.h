@@ -272,6 +272,8 @@ typedef struct hd_context_options {
   double compile_seconds; /* that one kernel may take; 0: 60 */
   int32_t jobs;           /* kernels compiled at a time; 0: as many as there are cores */
   int32_t reserved;       /* 0 */
+  /* A tuned record, or a folder of them (docs/tuning.md); NULL: HEDDLE_TUNED_DIR; "": none. */
+  const char *tuned;
 } hd_context_options;
 
 /* HD_UNAVAILABLE: the device or its library isn't there, and what was tried. A cache folder that can't be
@@ -297,13 +299,27 @@ HD_API hd_status hd_context_get_info(const hd_context *context, hd_context_info 
 /* One operation of one contract, compiled, loaded and ready to launch on the context's device. */
 typedef struct hd_kernel hd_kernel;
 
+/* Sizes of launches that may come. */
+typedef struct hd_sizes {
+  size_t size;
+  int64_t seqs, rows, kv_heads; /* decode; rows 0: 1 */
+  int64_t longest;              /* tokens of the longest sequence */
+  int64_t splits;               /* 0: by the tuned record, else by policy */
+  int64_t tokens;               /* write */
+  int64_t listed;               /* entries of a block or token list */
+} hd_sizes;
+
 typedef struct hd_job {
   size_t size;
   const hd_contract *contract;
   hd_operation operation;
   int32_t reserved; /* 0 */
-  /* "default", "w8", "ring-s4-o2"; NULL: the tuned one where a record has it, else the generator's choice. */
+  /* "default", "w8", "ring-s4-o2"; NULL: what the context's tuned records have for `shape`, else the
+   * generator's choice. */
   const char *variant;
+  /* Launches to be fastest for (seqs, kv_heads, longest, rows); NULL: nothing is looked up. A kernel serves
+   * all shapes whatever it says here. */
+  const hd_sizes *shape;
 } hd_job;
 
 /* Finds the code object (embedded, in the cache), or compiles it, and loads it. Takes as long as that:
@@ -374,6 +390,7 @@ typedef struct hd_kernel_info {
   double compile_seconds; /* 0 unless compiled */
   int32_t parts;          /* kernels of the device in it: hd_kernel_part */
   int32_t tile_tokens;    /* tokens that a workgroup takes at a step */
+  const char *choice;     /* in words: which tuned record chose the variant, or why none did */
 } hd_kernel_info;
 
 HD_API hd_status hd_kernel_get_info(hd_kernel *kernel, hd_kernel_info *out_info);
@@ -385,18 +402,8 @@ typedef enum hd_role { HD_ROLE_NONE = 0, HD_ROLE_INPUT = 1, HD_ROLE_OUTPUT = 2, 
 HD_API hd_status hd_kernel_tensor(hd_kernel *kernel, hd_tensor_name name, hd_role *out_role,
                                   hd_dtype *out_dtype, char *out_shape, size_t size);
 
-/* Sizes of a launch that may come. */
-typedef struct hd_sizes {
-  size_t size;
-  int64_t seqs, rows, kv_heads; /* decode; rows 0: 1 */
-  int64_t longest;              /* tokens of the longest sequence */
-  int64_t splits;               /* 0: by policy */
-  int64_t tokens;               /* write */
-  int64_t listed;               /* entries of a block or token list */
-} hd_sizes;
-
 /* How many workgroups share one sequence and kv head, or all of them where the kernel cuts the line of tiles
- * itself (docs/architecture.md): `sizes->splits`, or what the policy says. */
+ * itself (docs/architecture.md): `sizes->splits`, or what a launch takes by itself. */
 HD_API hd_status hd_kernel_splits(hd_kernel *kernel, const hd_sizes *sizes, int64_t *out_splits);
 /* Bytes of workspace that are enough for every launch whose sizes are at most these (each of seqs, rows,
  * kv_heads, longest; with splits 0 for every split that the policy comes to). 0: none needed. */

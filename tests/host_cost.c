@@ -93,9 +93,13 @@ static void call_driver(const driver_device *d, const launch_pack *pack, hd_stre
     } arguments = {.from = part->arguments.bytes};
     size_t bytes = l->arguments_size;
     void *extra[] = {(void *)1, arguments.to, (void *)2, &bytes, d->driver->launch_end};
-    if (d->api.launch((driver_handle *)part->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                      l->block[1], l->block[2], l->lds_bytes, (driver_handle *)s, NULL, extra) != 0)
-      exit(3);
+    int code =
+        l->waits_itself && d->driver->launch_early != NULL
+            ? d->driver->launch_early((driver_device *)(uintptr_t)d, (driver_handle *)part->function, l,
+                                      (driver_handle *)s, extra)
+            : d->api.launch((driver_handle *)part->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                            l->block[1], l->block[2], l->lds_bytes, (driver_handle *)s, NULL, extra);
+    if (code != 0) exit(3);
   }
 }
 

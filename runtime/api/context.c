@@ -51,6 +51,23 @@ static hd_status open_session(hd_context *c, const hd_context_options *o, compil
   return HD_OK;
 }
 
+/* The records that the caller names have to be good; those of the environment only should. */
+static hd_status load_tuned(hd_context *c, const char *asked, diags *errors) {
+  const char *variable = getenv("HEDDLE_TUNED_DIR");
+  const char *path = asked != NULL ? asked : variable;
+  diags problems;
+  if (path == NULL || path[0] == '\0') return HD_OK;
+  diags_init(&problems);
+  hd_status status = tune_files_load(path, &c->tuned, &problems);
+  for (size_t i = 0; i < problems.count; i++) {
+    const diag *d = &problems.items[i];
+    diags_addf(errors, asked != NULL ? DIAG_ERROR : DIAG_WARNING, d->code, NULL, 0, 0, "%s", d->message);
+    api_log(c, asked != NULL ? HD_ERROR : HD_WARNING, "%s", d->message);
+  }
+  diags_finish(&problems);
+  return asked != NULL || status == HD_OUT_OF_MEMORY ? status : HD_OK;
+}
+
 static hd_status create(const hd_context_options *options, hd_context **out_context, diags *errors) {
   hd_context_options o;
   compiler_kind kind = COMPILER_AUTO;
@@ -77,11 +94,17 @@ static hd_status create(const hd_context_options *options, hd_context **out_cont
   c->limits = (compile_limits){.seconds = o.compile_seconds};
   c->jobs = o.jobs > 0 ? o.jobs : 0;
   c->device_name = strdup(o.device);
-  hd_status status = c->device_name != NULL ? open_session(c, &o, kind, errors) : HD_OUT_OF_MEMORY;
+  bool locked = pthread_mutex_init(&c->tuned_lock, NULL) == 0;
+  hd_status status = c->device_name != NULL && locked ? open_session(c, &o, kind, errors) : HD_OUT_OF_MEMORY;
+  if (status == HD_OK) {
+    status = load_tuned(c, o.tuned, errors);
+    if (status != HD_OK) session_close(&c->session);
+  }
   if (status == HD_OK) {
     *out_context = c;
     return HD_OK;
   }
+  if (locked) pthread_mutex_destroy(&c->tuned_lock);
   free(c->device_name);
   free(c);
   return status;
@@ -104,6 +127,8 @@ void api_context_release(hd_context *c) {
   if (atomic_fetch_sub_explicit(&c->owners, 1, memory_order_acq_rel) > 1) return;
   /* In a child the device is the parent's: its memory goes with the process. */
   if (c->generation == atomic_load(&generation)) session_close(&c->session);
+  tune_files_finish(&c->tuned);
+  pthread_mutex_destroy(&c->tuned_lock);
   free(c->device_name);
   free(c);
 }

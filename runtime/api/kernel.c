@@ -33,6 +33,7 @@ hd_status hd_kernel_get_info(hd_kernel *k, hd_kernel_info *out_info) {
       .compile_seconds = p->compile_seconds,
       .parts = p->descriptor.kernel_count,
       .tile_tokens = p->descriptor.tile_tokens,
+      .choice = k->choice,
   };
   return api_give_struct(&info, sizeof info, out_info, offsetof(hd_kernel_info, contract_key));
 }
@@ -90,8 +91,16 @@ static bool read_sizes(const hd_kernel *k, const hd_sizes *from, hd_sizes *out_s
 }
 
 int64_t api_splits(const hd_kernel *k, const prepared *p, const int64_t dims[DIM_COUNT], int64_t longest) {
+  const session *s = &k->context->session;
   if (k->operation != OPERATION_DECODE) return 1;
-  return session_splits(&k->context->session, &p->loaded, dims, longest, 0);
+  if (!p->by_record) return session_splits(s, &p->loaded, dims, longest, 0);
+  const tune_shape launch = {dims[DIM_SEQS], longest, dims[DIM_KV_HEADS], (int)dims[DIM_ROWS], false};
+  const split_facts facts = split_facts_of(&p->descriptor);
+  const tune_entry entry = {.shape = k->bucket, .splits = k->bucket_splits};
+  const tune_choice choice = {
+      .entry = &entry,
+      .splits = tune_scale_splits(&k->bucket, k->bucket_splits, &launch, s->facts.compute_units)};
+  return tune_choice_splits(&choice, facts, &launch, s->facts.compute_units);
 }
 
 hd_status hd_kernel_splits(hd_kernel *k, const hd_sizes *sizes, int64_t *out_splits) {
@@ -105,16 +114,24 @@ hd_status hd_kernel_splits(hd_kernel *k, const hd_sizes *sizes, int64_t *out_spl
   return HD_OK;
 }
 
+/* Workgroups beyond which nothing is split: of the policy, and of a record that counts (tune_scale_splits).
+ */
+static int64_t split_limit(const hd_kernel *k, const prepared *p) {
+  int64_t units = k->context->session.facts.compute_units, own = k->bucket.seqs * k->bucket.kv_heads;
+  int64_t measured = p->by_record ? (k->bucket_splits + 1) * own : 0;
+  return measured > units ? measured : units;
+}
+
 /* Fewer sequences may be split into more parts, so the largest call need not be the hungriest. Beyond as many
- * (sequence, kv head) pairs as compute units nothing is gained by looking further. */
+ * (sequence, kv head) pairs as split_limit nothing is gained by looking further. */
 static int64_t most_workspace(const hd_kernel *k, const prepared *p, const hd_sizes *s,
                               int64_t dims[DIM_COUNT]) {
-  int64_t most = 0, units = k->context->session.facts.compute_units;
+  int64_t most = 0, limit = split_limit(k, p);
   int64_t fewest_rows =
       contract_makes_lists(&k->contract) ? 1 : s->rows; /* rows with lists are split alone */
   for (int64_t rows = fewest_rows; rows <= s->rows; rows++)
     for (int64_t heads = 1; heads <= s->kv_heads; heads++) {
-      int64_t last = units / heads + 1;
+      int64_t last = limit / heads + 1;
       for (int64_t n = 0; n <= last; n++) {
         int64_t seqs = n == 0 ? s->seqs : n;
         if (seqs > s->seqs) break;

@@ -5,6 +5,7 @@
 
 #include "../../generator/spec.h"
 #include "../session.h"
+#include "../tune.h"
 #include "../heddle.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -75,6 +76,8 @@ struct hd_context {
   int jobs;
   const hd_embedded *embedded[API_MAX_EMBEDDED]; /* the last one is looked at first */
   int embedded_count;
+  pthread_mutex_t tuned_lock; /* asking which records hold marks them */
+  tune_files tuned;
 };
 
 /* Whether the context was made in this process; else "context.forked". */
@@ -95,6 +98,7 @@ typedef struct prepared {
   const void *code; /* the cache's or the program's */
   size_t code_bytes;
   double compile_seconds;
+  bool by_record; /* of the variant that a tuned record chose: its splits are too */
 } prepared;
 
 struct hd_kernel {
@@ -105,7 +109,11 @@ struct hd_kernel {
   char *name; /* the contract's */
   operation operation;
   variant variant;
-  bool tuned;                /* the variant is a tuned record's to say */
+  bool free_variant; /* nobody asked for this one */
+  bool has_bucket;   /* a tuned record chose it */
+  tune_shape bucket; /* what it was measured for, and at which split */
+  int64_t bucket_splits;
+  char choice[480];          /* in words */
   pthread_mutex_t lock;      /* held by whoever prepares */
   _Atomic(prepared *) ready; /* NULL until then */
 };

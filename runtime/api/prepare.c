@@ -1,6 +1,7 @@
 /* From a job to a kernel that can be launched: embedded, found in the cache or compiled, then loaded. */
 #include "../cache_file.h"
 #include "parts.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +12,20 @@ static void prepared_destroy(hd_context *c, prepared *p) {
   free(p);
 }
 
+/* Whether it is the variant that a tuned record chose: an embedded one may be another. */
+static bool is_of_record(const hd_kernel *k, const prepared *p) {
+  text name;
+  text_init(&name);
+  variant_write(&k->variant, &name);
+  bool same = k->has_bucket && strcmp(text_string(&name), p->descriptor.variant) == 0;
+  text_finish(&name);
+  return same;
+}
+
 /* Takes `p` into use. The descriptor is `p`'s own. */
 static hd_status load(hd_kernel *k, prepared *p, diags *errors) {
   text json;
+  p->by_record = is_of_record(k, p);
   text_init(&json);
   descriptor_write(&p->descriptor, &json);
   p->json = text_take(&json);
@@ -152,18 +164,52 @@ const prepared *api_ready(hd_kernel *k, hd_status *out_status, diags *errors) {
   return atomic_load_explicit(&k->ready, memory_order_acquire);
 }
 
-static hd_status fill_kernel(hd_kernel *k, const hd_context *c, const hd_job *j, diags *errors) {
-  if (!api_operation(j->operation, &k->operation)) {
-    diags_errorf(errors, "bind.operation", "operation", "operation %d is none", (int)j->operation);
-    return HD_INVALID;
-  }
-  k->tuned = j->variant == NULL;
-  if (j->variant != NULL && !variant_parse(j->variant, &k->variant)) {
+/* What the context's tuned records say for the job's shape. */
+static void choose(hd_kernel *k, hd_context *c, const hd_sizes *sizes) {
+  tune_choice choice;
+  const tune_shape shape = {.seqs = sizes->seqs,
+                            .length = sizes->longest,
+                            .kv_heads = sizes->kv_heads,
+                            .rows = sizes->rows > 0 ? (int)sizes->rows : 1};
+  pthread_mutex_lock(&c->tuned_lock);
+  tune_files_validate(&c->tuned, &k->contract, c->session.target, &c->session.facts);
+  tune_choose(&c->tuned, &shape, c->session.facts.compute_units, &choice);
+  pthread_mutex_unlock(&c->tuned_lock);
+  memcpy(k->choice, choice.reason, sizeof k->choice);
+  k->has_bucket = choice.found;
+  k->variant = choice.variant;
+  if (!choice.found) return;
+  k->bucket = choice.entry->shape;
+  k->bucket_splits = choice.entry->splits;
+}
+
+static hd_status choose_variant(hd_kernel *k, hd_context *c, const hd_job *j, diags *errors) {
+  hd_sizes sizes;
+  k->free_variant = j->variant == NULL;
+  if (j->variant != NULL) {
+    snprintf(k->choice, sizeof k->choice, "the caller's");
+    if (variant_parse(j->variant, &k->variant)) return HD_OK;
     diags_errorf(errors, "context.options", "variant",
                  "\"%s\" is no variant: \"default\", or parts such as \"w8\" joined by '-'", j->variant);
     return HD_INVALID;
   }
+  snprintf(k->choice, sizeof k->choice, "the policy: no shape was given");
+  if (j->shape == NULL || k->operation != OPERATION_DECODE) return HD_OK;
+  if (!api_take_struct(j->shape, offsetof(hd_sizes, splits), &sizes, sizeof sizes, "shape", errors))
+    return HD_INVALID;
+  if (sizes.rows > INT32_MAX) sizes.rows = INT32_MAX;
+  choose(k, c, &sizes);
+  return HD_OK;
+}
+
+static hd_status fill_kernel(hd_kernel *k, hd_context *c, const hd_job *j, diags *errors) {
+  if (!api_operation(j->operation, &k->operation)) {
+    diags_errorf(errors, "bind.operation", "operation", "operation %d is none", (int)j->operation);
+    return HD_INVALID;
+  }
   k->contract = contract_resolve(&j->contract->spec.contract, c->session.target->fp8);
+  hd_status status = choose_variant(k, c, j, errors);
+  if (status != HD_OK) return status;
   k->name = strdup(j->contract->spec.name);
   return k->name != NULL ? contract_key(&k->contract, k->contract_key) : HD_OUT_OF_MEMORY;
 }

@@ -57,11 +57,11 @@ static hd_diagnostics *why;
     cr_assert_str_eq(said_first.code, code_text, "%s says %s", #call, said_first.code);                      \
   } while (0)
 
-static inline hd_context *open_context(const char *device) {
+static inline hd_context *open_context(const char *device_name) {
   MAKE(hd_context_options, o);
   hd_context *c = NULL;
   if (why == NULL) cr_assert_eq(hd_diagnostics_create(&why), HD_OK, "memory");
-  o.device = device;
+  o.device = device_name;
   OK(hd_context_create(&o, &c, why));
   return c;
 }
@@ -110,9 +110,9 @@ typedef struct engine {
   int64_t workspace_bytes;
 } engine;
 
-static inline hd_tensor tensor_of(hd_tensor_name name, hd_dtype dtype, uint64_t address, int rank,
+static inline hd_tensor tensor_of(hd_tensor_name name, hd_dtype format, uint64_t address, int rank,
                                   const int64_t *shape) {
-  return (hd_tensor){.name = name, .dtype = dtype, .address = address, .shape = shape, .rank = rank};
+  return (hd_tensor){.name = name, .dtype = format, .address = address, .shape = shape, .rank = rank};
 }
 
 /* bf16 numbers between 1/2 and 2, of either sign. */
@@ -138,13 +138,13 @@ static inline void engine_fill(engine *e) {
   int32_t table[PAGES];
   for (int i = 0; i < PAGES; i++)
     table[i] = (i * 7 + 3) % PAGES;
-  const size_t cache = (size_t)PAGES * PAGE * KV_HEADS * DIM;
+  const size_t elements = (size_t)PAGES * PAGE * KV_HEADS * DIM;
   e->lengths = on_device(e->context, NULL, SEQS * sizeof(int32_t));
   e->out = on_device(e->context, NULL, OUT_FLOATS * sizeof(float));
   const hd_tensor read[READ_COUNT] = {
       tensor_of(HD_TENSOR_Q, HD_DTYPE_BF16, noise(e->context, SEQS * Q_HEADS * DIM, 1), 3, query_shape),
-      tensor_of(HD_TENSOR_K_CACHE, HD_DTYPE_BF16, noise(e->context, cache, 2), 4, cache_shape),
-      tensor_of(HD_TENSOR_V_CACHE, HD_DTYPE_BF16, noise(e->context, cache, 3), 4, cache_shape),
+      tensor_of(HD_TENSOR_K_CACHE, HD_DTYPE_BF16, noise(e->context, elements, 2), 4, cache_shape),
+      tensor_of(HD_TENSOR_V_CACHE, HD_DTYPE_BF16, noise(e->context, elements, 3), 4, cache_shape),
       tensor_of(HD_TENSOR_PAGE_TABLE, HD_DTYPE_INT32, on_device(e->context, table, sizeof table), 2,
                 table_shape),
       tensor_of(HD_TENSOR_LENGTHS, HD_DTYPE_INT32, e->lengths, 1, lengths_shape),
@@ -164,8 +164,8 @@ static inline void engine_workspace(engine *e) {
   if (e->workspace_bytes > 0) e->workspace = on_device(e->context, NULL, (size_t)e->workspace_bytes);
 }
 
-static inline void engine_open(engine *e, const char *device) {
-  *e = (engine){.context = open_context(device), .contract = parse(spec_nhd)};
+static inline void engine_open(engine *e, const char *device_name) {
+  *e = (engine){.context = open_context(device_name), .contract = parse(spec_nhd)};
   e->decode = prepare(e->context, e->contract, HD_DECODE);
   engine_fill(e);
   engine_workspace(e);
