@@ -191,44 +191,68 @@ static void expect_banks(const launch_counts *l, const expected_banks *want, siz
   cr_expect_eq(l->lds_least, least);
 }
 
-Test(emu_count, bank_conflicts_of_1_2_and_32_ways_gfx950) {
-  static const expected_banks want[] = {
-      {"a word a lane", 2, 2},
+typedef struct bank_case {
+  const char *target;
+  uint32_t lanes;
+  expected_banks want[8];
+} bank_case;
+
+/* 32 banks; gfx950: 64 in reads of 8 and 16 bytes; gfx1250: 64. */
+static const bank_case bank_cases[] = {
+    {"gfx942",
+     64,
+     {{"a word a lane", 2, 2},
       {"every second word: 2 ways", 4, 2},
       {"every 32nd word: 32 ways", 64, 2},
       {"16 bytes a lane", 8, 8},
       {"the same word", 2, 2},
       {"16 bytes a lane read", 8, 8},
       {"two words a lane", 4, 4},
-      {"atomics on one word", 64, 2},
-  };
-  fixture f;
-  setup(&f, "gfx950");
-  counts c = count(&f, "banks", 1, 64);
-  expect_banks(&c.launches[0], want, sizeof want / sizeof *want);
-  cr_expect_eq(c.launches[0].lds_bytes, 5 * 256 + 2 * 1024 + 512);
-  cr_expect_eq(c.launches[0].instructions[COUNT_LDS], 8);
-  counts_finish(&c);
-  finish(&f);
-}
-
-Test(emu_count, bank_conflicts_of_1_2_and_32_ways_gfx1201) {
-  static const expected_banks want[] = {
-      {"a word a lane", 1, 1},
+      {"atomics on one word", 64, 2}}},
+    {"gfx950",
+     64,
+     {{"a word a lane", 2, 2},
+      {"every second word: 2 ways", 4, 2},
+      {"every 32nd word: 32 ways", 64, 2},
+      {"16 bytes a lane", 8, 8},
+      {"the same word", 2, 2},
+      {"16 bytes a lane read", 4, 4},
+      {"two words a lane", 4, 4},
+      {"atomics on one word", 64, 2}}},
+    {"gfx1201",
+     32,
+     {{"a word a lane", 1, 1},
       {"every second word: 2 ways", 2, 1},
       {"every 32nd word: 32 ways", 32, 1},
       {"16 bytes a lane", 4, 4},
       {"the same word", 1, 1},
       {"16 bytes a lane read", 4, 4},
       {"two words a lane", 2, 2},
-      {"atomics on one word", 32, 1},
-  };
-  fixture f;
-  setup(&f, "gfx1201");
-  counts c = count(&f, "banks", 1, 32);
-  expect_banks(&c.launches[0], want, sizeof want / sizeof *want);
-  counts_finish(&c);
-  finish(&f);
+      {"atomics on one word", 32, 1}}},
+    {"gfx1250",
+     32,
+     {{"a word a lane", 1, 1},
+      {"every second word", 1, 1},
+      {"every 32nd word: 16 ways", 16, 1},
+      {"16 bytes a lane", 2, 2},
+      {"the same word", 1, 1},
+      {"16 bytes a lane read", 2, 2},
+      {"two words a lane", 2, 2},
+      {"atomics on one word", 32, 1}}},
+};
+
+Test(emu_count, bank_conflicts_on_every_target) {
+  for (size_t n = 0; n < sizeof bank_cases / sizeof *bank_cases; n++) {
+    const bank_case *one = &bank_cases[n];
+    fixture f;
+    setup(&f, one->target);
+    counts c = count(&f, "banks", 1, one->lanes);
+    expect_banks(&c.launches[0], one->want, sizeof one->want / sizeof *one->want);
+    cr_expect_eq(c.launches[0].lds_bytes, (5 * 256 + 2 * 1024 + 512) * one->lanes / 64);
+    cr_expect_eq(c.launches[0].instructions[COUNT_LDS], 8);
+    counts_finish(&c);
+    finish(&f);
+  }
 }
 
 /* ---- Matrix instructions and classes ---- */

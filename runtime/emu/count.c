@@ -6,7 +6,7 @@
 
 enum {
   TOUCHES = 2 * EMU_LANES, /* of one instruction: two elements a lane */
-  BANKS = 32,
+  MAX_BANKS = 64,
   BANK_BYTES = 4,
   NO_SITE = -1
 };
@@ -231,12 +231,20 @@ void emu_count_global(emu_wave *w, int lane, uint64_t address, uint32_t bytes, b
 }
 
 /* ---- LDS banks ----
- * A pass serves 128 bytes: 32 lanes of 4 bytes, 16 of 8, 8 of 16. In a pass each bank gives one word a cycle;
- * lanes that want the same word share it, except in atomics. */
+ * A pass serves as many lanes as LDS has bytes a cycle for: of 128 bytes, 32 lanes of 4 bytes, 16 of 8, 8
+ * of 16. In a pass each bank gives one word a cycle; lanes that want the same word share it, except in
+ * atomics. */
 
-/* The order in which gfx9 takes lanes for reads of 16 bytes, in fours of lanes (AMD's documentation of
- * Composable Kernel). Other accesses: in order. */
+/* The order in which gfx9 takes lanes for reads of 12 and 16 bytes, in fours of lanes, and gfx950 for those
+ * of 16 (AMD's documentation of Composable Kernel; HipKittens, arXiv 2511.08083). Other accesses: in order.
+ */
 static const uint8_t wide_read_order[16] = {0, 5, 1, 4, 2, 7, 3, 6, 8, 13, 9, 12, 10, 15, 11, 14};
+static const uint8_t paired_read_order[16] = {0, 3, 5, 6, 1, 2, 4, 7, 8, 11, 13, 14, 9, 10, 12, 15};
+
+static uint32_t banks_of(const emu_target *target, uint32_t bytes, bool writes) {
+  bool wide_read = !writes && (bytes == 8 || bytes == 16);
+  return (uint32_t)(wide_read ? target->lds_wide_read_banks : target->lds_banks);
+}
 
 static uint32_t words_of(const touch *t, uint64_t *out) {
   uint32_t count = 0;
@@ -249,10 +257,10 @@ typedef struct bank_cycles {
   uint64_t cycles, least;
 } bank_cycles;
 
-/* `lanes`: index of the lane's touch or -1, in the order of service; at most 32. */
-static bank_cycles pass_cycles(const touches *t, const int *lanes, int lane_count) {
-  uint64_t words[BANKS * 2 + 16];
-  uint32_t count = 0, in_bank[BANKS] = {0}, most = 0;
+/* `lanes`: index of the lane's touch or -1, in the order of service. */
+static bank_cycles pass_cycles(const touches *t, const int *lanes, int lane_count, uint32_t banks) {
+  uint64_t words[MAX_BANKS * 2 + 16];
+  uint32_t count = 0, in_bank[MAX_BANKS] = {0}, most = 0;
   for (int n = 0; n < lane_count; ++n) {
     if (lanes[n] < 0) continue;
     uint64_t own[8];
@@ -263,11 +271,11 @@ static bank_cycles pass_cycles(const touches *t, const int *lanes, int lane_coun
         known = known || words[before] == own[k];
       if (known || count == sizeof words / sizeof *words) continue;
       words[count++] = own[k];
-      uint32_t load = ++in_bank[own[k] % BANKS];
+      uint32_t load = ++in_bank[own[k] % banks];
       if (load > most) most = load;
     }
   }
-  return (bank_cycles){most, (count + BANKS - 1) / BANKS};
+  return (bank_cycles){most, (count + banks - 1) / banks};
 }
 
 /* One element of every lane: touches `first`, `first + step` … */
@@ -275,16 +283,20 @@ static bank_cycles element_cycles(const emu_wave *w, const touches *t, int first
   bank_cycles sum = {0, 0};
   int by_lane[EMU_LANES], order[EMU_LANES];
   uint32_t bytes = t->items[first].bytes;
-  int group = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
-  bool wide_read = bytes == 16 && !t->writes && w->target->generation == 9;
+  uint32_t banks = banks_of(w->target, bytes, t->writes);
+  int group = (int)banks / (bytes <= 4 ? 1 : bytes <= 8 ? 2 : 4);
+  const uint8_t *fours = t->writes || bytes <= 8 || w->target->generation != 9 ? NULL
+                         : banks == 64                                         ? paired_read_order
+                                                                               : wide_read_order;
   for (int lane = 0; lane < w->lanes; ++lane)
     by_lane[lane] = -1;
   for (int n = first; n < t->count; n += step)
     by_lane[t->items[n].lane] = n;
   for (int n = 0; n < w->lanes; ++n)
-    order[n] = by_lane[wide_read ? 4 * wide_read_order[n / 4] + n % 4 : n];
+    order[n] = by_lane[fours ? 4 * fours[n / 4] + n % 4 : n];
   for (int n = 0; n < w->lanes; n += group) {
-    bank_cycles pass = pass_cycles(t, order + n, group);
+    int count = group < w->lanes - n ? group : w->lanes - n;
+    bank_cycles pass = pass_cycles(t, order + n, count, banks);
     sum.cycles += pass.cycles;
     sum.least += pass.least;
   }
@@ -297,8 +309,9 @@ static bank_cycles settle_lds(emu_wave *w, emu_tally *tally, int elements) {
   for (int n = 0; n < t->count; ++n)
     tally->lds_bytes += t->items[n].bytes;
   if (t->count && t->items[0].lane < 0) { /* a copy without lanes */
+    uint32_t served = banks_of(w->target, 16, t->writes) * BANK_BYTES;
     for (int n = 0; n < t->count; ++n)
-      sum.cycles += (t->items[n].bytes + BANKS * BANK_BYTES - 1) / (BANKS * BANK_BYTES);
+      sum.cycles += (t->items[n].bytes + served - 1) / served;
     sum.least = sum.cycles;
   } else if (t->count) {
     for (int n = 0; n < elements && n < t->count; ++n) {

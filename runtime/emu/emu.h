@@ -204,7 +204,8 @@ typedef struct emu_target {
   int generation;   /* 9, 12 */
   int wave;
   int lds_bytes;
-  bool fnuz; /* fp8 dialect of the unscaled conversions and matrix instructions */
+  int lds_banks, lds_wide_read_banks; /* of 4 bytes, each gives one a cycle; in reads of 8 and 16 bytes */
+  bool fnuz;                          /* fp8 dialect of the unscaled conversions and matrix instructions */
   bool
       replicates_packed_scalar; /* gfx1250: packed f32 reads the low half of a scalar pair for both results */
   bool global_scratch;          /* gfx1250: scratch has global addresses, flat_scratch_base + lane << 52 */

@@ -1,5 +1,7 @@
 /* The targets that can be emulated. Machine numbers: ELF e_flags of LLVM's AMDGPU user guide. Compute units,
- * memory and LDS: AMD's product pages and ISA documents. */
+ * memory and LDS: AMD's product pages and ISA documents. LDS banks: AMD's Composable
+ * Kernel library (get_n_lds_banks: 64 on gfx950 and gfx125x); on gfx950 in reads of 8 and 16 bytes alone
+ * (Triton's AMD back end; measured for the paper about HipKittens, arXiv 2511.08083). */
 #include "execute.h"
 
 #define GIB INT64_C(1073741824)
@@ -11,6 +13,8 @@ static const emu_target targets[] = {
      .generation = 9,
      .wave = 64,
      .lds_bytes = 64 * 1024,
+     .lds_banks = 32,
+     .lds_wide_read_banks = 32,
      .fnuz = true,
      .compute_units = 304,
      .memory_bytes = 192 * GIB,
@@ -21,6 +25,8 @@ static const emu_target targets[] = {
      .generation = 9,
      .wave = 64,
      .lds_bytes = 160 * 1024,
+     .lds_banks = 32,
+     .lds_wide_read_banks = 64,
      .compute_units = 256,
      .memory_bytes = 288 * GIB,
      .l2_bytes = 256 * MIB,
@@ -30,6 +36,8 @@ static const emu_target targets[] = {
      .generation = 12,
      .wave = 32,
      .lds_bytes = 64 * 1024,
+     .lds_banks = 32,
+     .lds_wide_read_banks = 32,
      .compute_units = 64,
      .memory_bytes = 16 * GIB,
      .l2_bytes = 64 * MIB,
@@ -39,6 +47,8 @@ static const emu_target targets[] = {
      .generation = 12,
      .wave = 32,
      .lds_bytes = 320 * 1024,
+     .lds_banks = 64,
+     .lds_wide_read_banks = 64,
      .replicates_packed_scalar = true,
      .signed_address_offset = true,
      .global_scratch = true,
