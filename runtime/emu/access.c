@@ -2,6 +2,7 @@
 #include "access.h"
 #include "execute.h"
 #include "formats.h"
+#include "hot.h"
 #include <math.h>
 
 /* ---- What moves ---- */
@@ -468,7 +469,8 @@ static uint8_t *resolve(emu_wave *w, const emu_instruction *i, place p, int lane
 /* ---- Loads and stores ---- */
 
 /* One element from memory into its registers of one lane. */
-static void load_element(emu_wave *w, const emu_access *a, uint32_t row, int lane, const uint8_t *from) {
+EMU_GUEST static void load_element(emu_wave *w, const emu_access *a, uint32_t row, int lane,
+                                   const uint8_t *from) {
   if (a->bytes >= 4) {
     for (uint32_t n = 0; n < a->bytes / 4u; ++n)
       memcpy(&w->v[row + n][lane], from + 4 * n, 4);
@@ -488,8 +490,8 @@ static void load_element(emu_wave *w, const emu_access *a, uint32_t row, int lan
   }
 }
 
-static void store_element(const emu_wave *w, const emu_access *a, const emu_operand *data, uint32_t row,
-                          int lane, uint8_t *to) {
+EMU_GUEST static void store_element(const emu_wave *w, const emu_access *a, const emu_operand *data,
+                                    uint32_t row, int lane, uint8_t *to) {
   uint32_t value = w->v[row][lane];
   switch (a->bytes) {
   case 1:
@@ -537,7 +539,10 @@ static void load(emu_wave *w, const emu_instruction *i) {
       const uint8_t *from = p.dropped ? zeros : resolve(w, i, p, lane, p.bytes ? p.bytes : a->bytes, false);
       if (!from) return;
       uint8_t part[16] = {0}; /* words out of range read 0 */
-      if (p.bytes) from = memcpy(part, from, p.bytes);
+      if (p.bytes) {
+        emu_copy(part, from, p.bytes);
+        from = part;
+      }
       load_element(w, &halved, first + (uint32_t)n * words, lane, from);
     }
   }
@@ -557,7 +562,7 @@ static void store(emu_wave *w, const emu_instruction *i) {
       /* ds_write2: the second value is the operand after the first. */
       const emu_operand *data = n ? o.data + 1 : o.data;
       store_element(w, a, data, emu_row_of(w, data), lane, p.bytes ? part : to);
-      if (p.bytes) memcpy(to, part, p.bytes);
+      if (p.bytes) emu_copy(to, part, p.bytes);
     }
   }
 }
@@ -572,7 +577,7 @@ static void lands(emu_wave *w, emu_counter counter, uint32_t offset, uint32_t by
 }
 
 /* LDS address: M0 + offset + lane * size; the offset counts on both sides. */
-static void load_to_lds(emu_wave *w, const emu_instruction *i) {
+EMU_GUEST static void load_to_lds(emu_wave *w, const emu_instruction *i) {
   operands o = find_operands(w, i);
   uint32_t bytes = i->access->bytes, slot = bytes < 4 ? 4 : bytes;
   for (uint64_t left = emu_exec(w); left; left &= left - 1) {
@@ -587,7 +592,7 @@ static void load_to_lds(emu_wave *w, const emu_instruction *i) {
     /* A narrow element fills its word, extended as into a register. */
     bool negative = bytes < 4 && i->access->sign_extend && from[bytes - 1] >> 7;
     if (bytes < 4) memset(to, negative ? 0xff : 0, 4);
-    memcpy(to, from, bytes);
+    emu_copy(to, from, bytes);
     if (w->state->watch && !p.dropped && p.space == EMU_GLOBAL) emu_watch_copied(w, p.address, offset, bytes);
     lands(w, EMU_COUNTER_LOAD, offset, slot);
   }
@@ -604,7 +609,7 @@ static void async_copy(emu_wave *w, const emu_instruction *i) {
     uint8_t *memory = resolve(w, i, p, lane, bytes, !to_lds);
     uint8_t *lds = memory ? resolve(w, i, (place){EMU_LDS, offset, false, 0}, lane, bytes, to_lds) : NULL;
     if (!lds) return;
-    memcpy(to_lds ? lds : memory, to_lds ? memory : lds, bytes);
+    emu_copy(to_lds ? lds : memory, to_lds ? memory : lds, bytes);
     if (to_lds && w->state->watch && p.space == EMU_GLOBAL) emu_watch_copied(w, p.address, offset, bytes);
     if (to_lds) lands(w, EMU_COUNTER_ASYNC, offset, bytes);
   }
@@ -776,7 +781,7 @@ static void load_transposed(emu_wave *w, const emu_instruction *i) {
   for (int lane = 0; lane < w->lanes; ++lane) {
     const uint8_t *from = resolve(w, i, place_of(w, i, &o, lane), lane, a->bytes, false);
     if (!from) return;
-    memcpy(in[lane], from, a->bytes);
+    emu_copy(in[lane], from, a->bytes);
   }
   uint32_t row = emu_row_of(w, o.result);
   for (int lane = 0; lane < w->lanes; ++lane) {

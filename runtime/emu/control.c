@@ -199,7 +199,7 @@ static void s_get_barrier_state(emu_wave *w, const emu_instruction *i) {
 static void store_words(emu_wave *w, const emu_operand *to, const uint8_t *from, uint32_t count) {
   if (to->kind != EMU_SCALAR || to->index == EMU_S_NULL) return;
   for (uint32_t n = 0; n < count; ++n)
-    memcpy(&w->s[to->index + n], from + 4 * n, 4);
+    emu_copy(&w->s[to->index + n], from + 4 * n, 4);
 }
 
 static uint64_t scalar_offset(emu_wave *w, const emu_instruction *i) {
@@ -228,7 +228,8 @@ static void load_scalar_narrow(emu_wave *w, const emu_instruction *i, uint32_t b
   uint64_t address = emu_scalar64(w, &i->operand[1]) + scalar_offset(w, i);
   const uint8_t *from = emu_global(w, i, -1, address, bytes, false);
   if (!from) return;
-  uint32_t value = bytes == 1 ? from[0] : (uint32_t)from[0] | (uint32_t)from[1] << 8;
+  uint32_t value = 0;
+  emu_copy(&value, from, bytes);
   if (sign_extend) value = bytes == 1 ? (uint32_t)(int32_t)(int8_t)value : (uint32_t)(int32_t)(int16_t)value;
   emu_set_scalar32(w, &i->operand[0], value);
 }
@@ -253,7 +254,7 @@ static bool load_buffer_part(emu_wave *w, const emu_instruction *i, uint64_t off
   *out_value = 0;
   if (offset + bytes > end) return true;
   const uint8_t *from = emu_global(w, i, -1, buffer.base + offset, bytes, false);
-  if (from) memcpy(out_value, from, bytes);
+  if (from) emu_copy(out_value, from, bytes);
   return from != NULL;
 }
 

@@ -189,6 +189,8 @@ void emu_write_row(emu_wave *w, uint32_t row, uint64_t mask, const uint32_t *val
 /* Global memory at `address`, or NULL and a fault. */
 uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes,
                     bool write);
+/* Copies between memory, LDS and registers. */
+void emu_copy(void *to, const void *from, size_t bytes);
 /* LDS at byte `offset`, or NULL and a fault. */
 uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes,
                  emu_touch touch);

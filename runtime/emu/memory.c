@@ -1,5 +1,6 @@
 /* Bookkeeping of the emulated device's memory, and the checks every access passes through. */
 #include "execute.h"
+#include "hot.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,6 +194,20 @@ uint8_t *emu_global(emu_wave *w, const emu_instruction *i, int lane, uint64_t ad
   if (w->state->tally) emu_count_global(w, lane, address, bytes, write);
   return (uint8_t *)(uintptr_t)address;
 }
+
+#if defined(__SANITIZE_THREAD__)
+EMU_GUEST void emu_copy(void *to, const void *from,
+                        size_t bytes) { /* the sanitizer's own memcpy would look */
+  volatile uint8_t *t = to;
+  const volatile uint8_t *f = from;
+  for (size_t n = 0; n < bytes; ++n)
+    t[n] = f[n];
+}
+#else
+void emu_copy(void *to, const void *from, size_t bytes) {
+  memcpy(to, from, bytes);
+}
+#endif
 
 uint8_t *emu_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes,
                  emu_touch touch) {

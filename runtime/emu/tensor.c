@@ -115,7 +115,7 @@ static void copy_tile(emu_wave *w, const emu_instruction *i, bool to_lds) {
     uint8_t *memory = emu_global(w, i, -1, address, t.element_bytes, !to_lds);
     if (!memory) return;
     if (to_lds && w->state->watch) emu_watch_copied(w, address, offset, t.element_bytes);
-    memcpy(to_lds ? lds : memory, to_lds ? memory : lds, t.element_bytes);
+    emu_copy(to_lds ? lds : memory, to_lds ? memory : lds, t.element_bytes);
   } while (advance(&t, at));
 }
 
