@@ -92,14 +92,18 @@ static int page_ids(const contract *c, const decode_plan *p) {
 }
 
 /* What a wave may use: gfx1250 has more, but spills before they are used up. */
+enum { MOST_REGISTERS = 512 };
 static int register_limit(const target *t) {
-  return smallest(t->vgprs, 512);
+  return smallest(t->vgprs, MOST_REGISTERS);
 }
 
 /* Several blocks, pieces and late loads fit only with room to spare: compilers hold more of them at a time
  * than is counted here, above all where accumulators have registers of their own. (Groups of channels that
- * share a scale are counted with such room.) */
-static int spare_registers(const decode_plan *p) {
+ * share a scale are counted with such room.) On gfx1250 narrow loads and many blocks end as operands that
+ * LLVM spills rather than move to the registers beyond the first 256. */
+static int spare_registers(const contract *c, const decode_plan *p) {
+  bool narrow = p->k_load * dtype_bytes(c->kv.k_dtype) < 4;
+  if (p->target->vgprs > MOST_REGISTERS && (narrow || p->blocks > 2)) return p->registers / 4;
   if (p->k_pieces > 1 && p->k_parts == 1 && p->target->family == FAMILY_CDNA) return p->registers / 6;
   if (!p->early_loads) return p->registers / 12;
   return p->blocks > 1 || p->k_pieces > 1 ? p->registers / 16 : 0;
@@ -135,14 +139,14 @@ static void estimate_registers(const contract *c, decode_plan *p) {
   p->early_loads = p->k_pieces > 1 || p->registers <= limit;
   if (!p->early_loads)
     p->registers -= smallest(k_words / 2, p->blocks * scores); /* whose place the next K tile then takes */
-  p->query_in_lds = p->registers + spare_registers(p) > limit - WORKING_REGISTERS / 4;
+  p->query_in_lds = p->registers + spare_registers(c, p) > limit - WORKING_REGISTERS / 4;
   if (p->query_in_lds) p->registers -= p->blocks * query;
 }
 
-static bool fits(const decode_plan *p) {
+static bool fits(const contract *c, const decode_plan *p) {
   if (lds_bytes(p, 1, 1) > lds_limit(p->target)) return false;
   if (p->blocks > 1 && (!p->early_loads || (p->query_in_lds && p->k_pieces == 1))) return false;
-  return p->registers + spare_registers(p) <= register_limit(p->target);
+  return p->registers + spare_registers(c, p) <= register_limit(p->target);
 }
 
 /* Whether K's channels can be loaded in so many pieces: whole chunks and fragments, and whole groups of
@@ -163,7 +167,7 @@ static bool try_registers(const contract *c, decode_plan *p, int tokens, int sli
   plan_tokens(c, p, tokens);
   if (plan_slices(c, p, slices)) {
     estimate_registers(c, p);
-    if (fits(p)) return true;
+    if (fits(c, p)) return true;
   }
   p->v_part = v_part;
   return false;

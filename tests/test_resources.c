@@ -249,3 +249,23 @@ Test(resources, contracts_at_the_edge_of_what_is_served_compile_everywhere) {
   for (int i = 0; i < count; i++)
     object_fits(&all[i], &results[i]);
 }
+
+/* Eight rows of 64 heads, and loads of single bytes over pages of three: both once spilled on gfx1250. */
+Test(resources, heavy_contracts_do_not_spill_on_gfx1250) {
+  static const char *const cases[][2] = {
+      {"rows", "heddle: 1\nkernels: [decode]\nquery: {heads_per_kv: 64, rows: 8}\nhead_dim: 128\n"
+               "kv: {dtype: fp8_e4m3, page: 16, k: [b, s, h, d], v: [b, s, h, d]}\n"
+               "scale: {granularity: tensor}\nmask: {window: 128}\n"},
+      {"bytes", "heddle: 1\nkernels: [decode]\nquery: {heads_per_kv: 8}\nhead_dim: 128\n"
+                "kv: {dtype: fp8_e4m3, page: 3, k: [b, h, d, s], v: [b, h, d, s]}\n"
+                "scale: {granularity: token_head}\n"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    spec s = parse_good(cases[i][1]);
+    add(&s.contract, cases[i][0], OPERATION_DECODE, "gfx1250", false);
+    spec_finish(&s);
+  }
+  compile_everything();
+  for (int i = 0; i < count; i++)
+    object_fits(&all[i], &results[i]);
+}
