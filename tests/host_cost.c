@@ -29,7 +29,7 @@ static double now_us(void) {
   return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* One operation with tensors that fit it. Their elements are 0: no tokens, page 0. */
+/* One operation with tensors that fit it. Their elements are 0 (page 0, slot 0), but for lengths of 1. */
 typedef struct measured {
   hd_kernel *kernel;
   hd_tensor list[TENSOR_COUNT];
@@ -41,6 +41,9 @@ typedef struct measured {
 } measured;
 
 static void make_tensors(hd_context *c, measured *m) {
+  int32_t lengths[SEQS];
+  for (int i = 0; i < SEQS; i++)
+    lengths[i] = 1;
   const int64_t dims[DIM_COUNT] = {
       [DIM_SEQS] = SEQS,         [DIM_ROWS] = 1,     [DIM_KV_HEADS] = KV_HEADS, [DIM_PAGES] = SEQS,
       [DIM_TABLE_PAGES] = TABLE, [DIM_TOKENS] = SEQS};
@@ -60,6 +63,8 @@ static void make_tensors(hd_context *c, measured *m) {
     size_t bytes = tensor_bytes(&t);
     check(hd_memory_allocate(c, bytes + TENSOR_ROOM, &to->address, why), "memory");
     check(hd_memory_fill(c, NULL, to->address, 0, bytes, why), "memory");
+    if (inner == TENSOR_LENGTHS)
+      check(hd_memory_copy_in(c, NULL, to->address, lengths, sizeof lengths, why), "lengths");
     m->count++;
   }
   m->arguments = (hd_arguments){.size = sizeof m->arguments, .tensors = m->list, .tensor_count = m->count};

@@ -24,6 +24,7 @@ needs=(
   "pkg-config|command -v pkg-config|pkg-config"
   "libyaml|pkg-config --exists yaml-0.1|libyaml-dev"
   "Criterion|pkg-config --exists criterion|libcriterion-dev"
+  "CMake, for a test|command -v cmake|cmake"
   "clang 22|have_clang|clang-22"
   "lld 22|command -v ld.lld-22 || test -x /usr/lib/llvm-22/bin/ld.lld|lld-22"
   "LLVM-C 22|test -e /usr/lib/llvm-22/include/llvm-c/Disassembler.h|llvm-22-dev"

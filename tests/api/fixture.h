@@ -26,7 +26,7 @@ static inline void fixture_fail(const char *format, ...) {
 #endif
 #include <heddle.h>
 
-enum { KV_HEADS = 2, Q_HEADS = 8, DIM = 64, PAGE = 16, SEQS = 3, TABLE = 24, PAGES = SEQS * TABLE };
+enum { KV_HEADS = 2, Q_HEADS = 8, DIM = 64, PAGE = 16, SEQS = 3, TABLE = 80, PAGES = SEQS * TABLE };
 enum { LONGEST = TABLE * PAGE, OUT_FLOATS = SEQS * Q_HEADS * DIM };
 enum { READ_COUNT = 6 };
 
