@@ -98,6 +98,10 @@ static hd_status refuse(diags *errors, size_t index, const char *field, const ch
 
 hd_status api_tensors(const hd_tensor *from, size_t count, tensors *out, diags *errors) {
   memset(out->present, 0, sizeof out->present);
+  if (from == NULL && count > 0) {
+    diags_errorf(errors, "launch.tensor", NULL, "the list of %zu tensors is missing", count);
+    return HD_INVALID;
+  }
   for (size_t i = 0; i < count; i++) {
     const hd_tensor *t = &from[i];
     if ((unsigned)t->name >= PUBLIC_NAMES) return refuse(errors, i, NULL, "has a name that is none");

@@ -101,6 +101,9 @@ Test(api_launches, what_does_not_fit_is_refused_and_nothing_runs) {
   SAYS(HD_DECLINED, "launch.logits-scale", hd_launch(e.decode, &a, NULL, why));
   a.size = 8;
   SAYS(HD_INVALID, "context.options", hd_launch(e.decode, &a, NULL, why));
+  a = good;
+  a.tensors = NULL;
+  SAYS(HD_INVALID, "launch.tensor", hd_launch(e.decode, &a, NULL, why));
   engine_out(&e, out);
   cr_assert(isnan(out[0]) && isnan(out[OUT_FLOATS - 1]), "a refused launch wrote something");
   a = good;
