@@ -19,7 +19,7 @@ typedef struct piece_order {
   int tokens, channels; /* of a piece: one of the two is 1 */
   bool tokens_first;    /* the next piece has the next tokens, not the next channels */
   int copies;           /* instructions that copy a tile's */
-  int turn[3];          /* number of the bit that is added to bit n, or 0 */
+  int turn[3];          /* number of the bit, within a stretch, that is added to bit n, or 0 */
 } piece_order;
 
 /* The ring on AMD targets: every wave copies its tiles into stages of its own in LDS. */

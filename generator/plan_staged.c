@@ -111,8 +111,9 @@ static bool favoured(const contract *c, const decode_plan *p) {
          !whole_segments(c, p, &c->kv.v, c->kv.v_dtype, read_of_v);
 }
 
-static int turned(const int turn[3], int piece) {
-  for (int bit = 0, from = piece; bit < 3; bit++)
+/* `count`: pieces of a stretch. Every stretch is turned alike, whatever its own number. */
+static int turned(const int turn[3], int count, int piece) {
+  for (int bit = 0, from = piece % count; bit < 3; bit++)
     if (turn[bit]) piece ^= (from >> turn[bit] & 1) << bit;
   return piece;
 }
@@ -120,13 +121,14 @@ static int turned(const int turn[3], int piece) {
 /* What the lanes of a pass want, for the reads of the first few fragments. */
 enum { READS = 4, MOST_PASSES = READS * 8 };
 typedef struct lane_reads {
+  int count; /* pieces of a stretch */
   int passes;
   int piece[MOST_PASSES][PIECES_OF_BANKS];
 } lane_reads;
 
 static lane_reads find_reads(const decode_plan *p, const piece_order *o, int head_dim, read_place place) {
   const matrix_op *op = p->op;
-  lane_reads found = {0};
+  lane_reads found = {.count = o->copies * p->target->wave / p->staged.stretches};
   int token, channel;
   for (int n = 0; n < READS && place(p, n, 0, 0, &token, &channel); n++)
     for (int pass = 0; pass < p->target->wave / PIECES_OF_BANKS; pass++, found.passes++)
@@ -145,7 +147,7 @@ static int conflicts(const lane_reads *reads, const int turn[3], int limit) {
   for (int pass = 0; pass < reads->passes && extra < limit; pass++) {
     int wanted[PIECES_OF_BANKS], most = 0;
     for (int k = 0; k < PIECES_OF_BANKS; k++) {
-      wanted[k] = turned(turn, reads->piece[pass][k]);
+      wanted[k] = turned(turn, reads->count, reads->piece[pass][k]);
       int same = 1;
       bool seen = false;
       for (int j = 0; j < k; j++) {
@@ -165,7 +167,7 @@ static void turn_pieces(const decode_plan *p, int head_dim, read_place place, pi
   enum { LOW_BITS = 3 };
   const lane_reads reads = find_reads(p, o, head_dim, place);
   int bits = LOW_BITS, least = INT32_MAX;
-  while (1 << bits < o->copies * p->target->wave)
+  while (1 << bits < reads.count)
     bits++;
   const int choices = bits - LOW_BITS + 1; /* no bit, or one of those above */
   for (int turns = 0; turns <= LOW_BITS && least > 0; turns++)

@@ -25,7 +25,7 @@ template <int TOKENS, int CHANNELS, int HEAD_DIM, bool TOKENS_FIRST, int TURN_0,
   }
   DEVICE u32 place_of(u32 token, u32 channel) {
     const u32 row = token % STRETCH / TOKENS, column = channel / CHANNELS;
-    return turned(token / STRETCH * COUNT + (TOKENS_FIRST ? column * ROWS + row : row * COLUMNS + column));
+    return token / STRETCH * COUNT + turned(TOKENS_FIRST ? column * ROWS + row : row * COLUMNS + column);
   }
   DEVICE u32 token_of(u32 piece) { return (TOKENS_FIRST ? piece % ROWS : piece % COUNT / COLUMNS) * TOKENS; } // of its stretch
   DEVICE u32 channel_of(u32 piece) { return (TOKENS_FIRST ? piece % COUNT / ROWS : piece % COLUMNS) * CHANNELS; }

@@ -97,6 +97,9 @@ class Served(Case):
     def test_tokens_of_a_row_and_kv_head(self):
         self.serves('gfx950', select='{form: tokens, per: kv_head}', page=1, layout=HND, scale='{granularity: tensor}')
 
+    def test_short_stretches_of_pages_in_the_ring(self):
+        self.serves('gfx1250', page=4, head_dim=256, layout=HND, scale=None)
+
     def test_a_page_table_a_row(self):
         self.serves('gfx1250', select='{per: row}', rows=3, heads=4)
 
