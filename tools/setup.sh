@@ -27,10 +27,12 @@ needs=(
   "CMake, for a test|command -v cmake|cmake"
   "clang 22|have_clang|clang-22"
   "lld 22|command -v ld.lld-22 || test -x /usr/lib/llvm-22/bin/ld.lld|lld-22"
+  "numpy|have_numpy|python3-numpy"
   "LLVM-C 22|test -e /usr/lib/llvm-22/include/llvm-c/Disassembler.h|llvm-22-dev"
 )
 
 have_c_compiler() { echo '#include <stdio.h>' | "${CC:-cc}" -E - ; }
+have_numpy() { python3 -c 'import numpy' || /usr/bin/python3 -c 'import numpy'; }
 have_clang() { command -v "${HEDDLE_CLANG:-clang-22}" || test -x /usr/lib/llvm-22/bin/clang; }
 
 say() { printf '%s\n' "$*"; }

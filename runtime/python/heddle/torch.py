@@ -1,0 +1,138 @@
+"""Custom operators of PyTorch over heddle's kernels, with fake kernels: they go through torch.compile, torch.export and CUDA/HIP graphs.
+
+    import heddle.torch
+    heddle.torch.write(writer, k, v, slot_mapping, k_cache, v_cache, k_scale, v_scale)
+    out = heddle.torch.decode(decode, q, k_cache, v_cache, k_scale=…, v_scale=…, page_table=table, lengths=lengths)
+
+The operators are torch.ops.heddle.decode, .decode_out and .write; a kernel is named by a string there (kernel_name), so that graphs can
+hold it. Kernels that were named stay alive until forget(). No derivatives.
+"""
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .kernel import Kernel
+from .tensors import torch_dtype
+
+_kernels: dict[str, Kernel] = {}
+_lock = threading.Lock()
+
+_OPTIONAL = ("v_cache", "k_scale", "v_scale", "page_table", "lengths", "kv_indptr", "kv_indices", "last_page_len", "sinks", "block_list",
+             "token_list", "row_sequences")  # fmt: skip
+_INPUTS = "str kernel, Tensor q, Tensor k_cache, *, " + ", ".join(f"Tensor? {name}=None" for name in _OPTIONAL)
+_SETTINGS = "int splits=0, int longest=0, float logits_scale=0.0"
+
+_library = torch.library.Library("heddle", "DEF")
+# Compilers may choose other strides for what they compute; these operators say which ones they take.
+_tags = tuple(getattr(torch.Tag, t) for t in ("needs_exact_strides",) if hasattr(torch.Tag, t)) or (torch.Tag.needs_fixed_stride_order,)
+_library.define(f"decode({_INPUTS}, {_SETTINGS}) -> (Tensor, Tensor)", tags=_tags)
+_library.define(f"decode_out({_INPUTS}, Tensor(a!) out, Tensor(b!)? lse=None, Tensor(c!)? workspace=None, {_SETTINGS}) -> ()", tags=_tags)
+_library.define("write(str kernel, Tensor k, Tensor? v, Tensor slot_mapping, Tensor(a!) k_cache, Tensor(b!)? v_cache=None, "
+                "Tensor(c!)? k_scale=None, Tensor(d!)? v_scale=None) -> ()", tags=_tags)  # fmt: skip
+
+
+def kernel_name(kernel: Kernel) -> str:
+    """What names the kernel in operators. The same kernel has the same name."""
+    name: str | None = getattr(kernel, "_torch_name", None)
+    if name is None:
+        with _lock:
+            name = f"{kernel.contract.name}/{kernel.operation}/{kernel.contract.key[:12]}@{kernel.context.info.device}#{len(_kernels)}"
+            _kernels[name] = kernel
+            kernel._torch_name = name  # type: ignore[attr-defined]
+    return name
+
+
+def forget(kernel: Kernel) -> None:
+    """Lets go of a kernel that was named. Graphs that hold it can't run any more."""
+    with _lock:
+        _kernels.pop(getattr(kernel, "_torch_name", ""), None)
+
+
+def _find(name: str) -> Kernel:
+    if name not in _kernels:
+        raise KeyError(f'there is no kernel "{name}": heddle.torch.kernel_name names one')
+    return _kernels[name]
+
+
+def _outputs(kernel: Kernel, q: Tensor) -> tuple[Tensor, Tensor]:
+    """out and lse; lse has no elements where the contract gives none."""
+    spec = kernel._tensors["out"]
+    channels = int(spec.shape.rstrip("]").rpartition(",")[2])
+    out = q.new_empty((q.shape[0], q.shape[1], channels), dtype=torch_dtype(spec.dtype))
+    lse = q.new_empty((q.shape[0], q.shape[1]) if "lse" in kernel._tensors else (0,), dtype=torch.float32)
+    return out, lse
+
+
+def _workspace(kernel: Kernel, tensors: dict[str, Any], splits: int, longest: int) -> Tensor | None:
+    """From torch's allocator, which knows about streams and graphs; emulated devices have one of their own."""
+    q = tensors["q"]
+    if kernel.context.info.emulated:
+        return None
+    bytes_needed = kernel.workspace_needed(kernel.views(tensors), splits, longest)
+    return torch.empty(bytes_needed, dtype=torch.uint8, device=q.device) if bytes_needed else None
+
+
+def _decode_out(kernel: str, q: Tensor, k_cache: Tensor, *, out: Tensor, lse: Tensor | None = None, workspace: Tensor | None = None,
+                splits: int = 0, longest: int = 0, logits_scale: float = 0.0, **optional: Tensor | None) -> None:  # fmt: skip
+    k = _find(kernel)
+    tensors = {"q": q, "k_cache": k_cache, **{n: t for n, t in optional.items() if t is not None}, "out": out}
+    if lse is not None and lse.numel() > 0:
+        tensors["lse"] = lse
+    if workspace is None:
+        workspace = _workspace(k, tensors, splits, longest)
+    k.launch(tensors, workspace=workspace, splits=splits, longest=longest, logits_scale=logits_scale)
+
+
+def _decode(kernel: str, q: Tensor, k_cache: Tensor, **rest: Any) -> tuple[Tensor, Tensor]:
+    out, lse = _outputs(_find(kernel), q)
+    _decode_out(kernel, q, k_cache, out=out, lse=lse, **rest)
+    return out, lse
+
+
+def _write(kernel: str, k: Tensor, v: Tensor | None, slot_mapping: Tensor, k_cache: Tensor, v_cache: Tensor | None = None,
+           k_scale: Tensor | None = None, v_scale: Tensor | None = None) -> None:  # fmt: skip
+    tensors = {"k": k, "v": v, "slot_mapping": slot_mapping, "k_cache": k_cache, "v_cache": v_cache, "k_scale": k_scale, "v_scale": v_scale}
+    _find(kernel).launch({n: t for n, t in tensors.items() if t is not None})
+
+
+_library.impl("decode", _decode, "CompositeExplicitAutograd")
+_library.impl("decode_out", _decode_out, "CompositeExplicitAutograd")
+_library.impl("write", _write, "CompositeExplicitAutograd")
+
+
+@torch.library.register_fake("heddle::decode", lib=_library)
+def _fake_decode(kernel: str, q: Tensor, k_cache: Tensor, **_: Any) -> tuple[Tensor, Tensor]:
+    return _outputs(_find(kernel), q)
+
+
+@torch.library.register_fake("heddle::decode_out", lib=_library)
+def _fake_decode_out(kernel: str, q: Tensor, k_cache: Tensor, **_: Any) -> None:
+    return None
+
+
+@torch.library.register_fake("heddle::write", lib=_library)
+def _fake_write(kernel: str, k: Tensor, v: Tensor | None, slot_mapping: Tensor, k_cache: Tensor, *_: Any, **__: Any) -> None:
+    return None
+
+
+def decode(kernel: Kernel, q: Tensor, k_cache: Tensor, v_cache: Tensor | None = None, *, out: Tensor | None = None, lse: Tensor | None = None,
+           workspace: Tensor | None = None, splits: int = 0, longest: int = 0, logits_scale: float = 0.0, **tensors: Tensor | None) -> Any:  # fmt: skip
+    """Attention of q [seqs · rows, q_heads, head_dim] over the cache, on torch's current stream: out, or (out, lse) where the contract
+    has lse. `tensors`: the other inputs by name. Given `out` it is filled, and nothing is returned. workspace: None: torch's allocator."""
+    name = kernel_name(kernel)
+    if out is not None:
+        torch.ops.heddle.decode_out(name, q, k_cache, v_cache=v_cache, **tensors, out=out, lse=lse, workspace=workspace, splits=splits,
+                                    longest=longest, logits_scale=logits_scale)  # fmt: skip
+        return None
+    result = torch.ops.heddle.decode(name, q, k_cache, v_cache=v_cache, **tensors, splits=splits, longest=longest, logits_scale=logits_scale)
+    return result if "lse" in kernel._tensors else result[0]
+
+
+def write(kernel: Kernel, k: Tensor, v: Tensor | None, slot_mapping: Tensor, k_cache: Tensor, v_cache: Tensor | None = None,
+          k_scale: Tensor | None = None, v_scale: Tensor | None = None) -> None:  # fmt: skip
+    """Tokens' k and v [tokens, kv_heads, head_dim] into the cache's slots, quantised as the contract says."""
+    torch.ops.heddle.write(kernel_name(kernel), k, v, slot_mapping, k_cache, v_cache, k_scale, v_scale)
