@@ -3,6 +3,7 @@
 #include "../../generator/emit.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const int one_and_more[] = {1, 2, 3, 0};
@@ -75,6 +76,50 @@ static void masked_splits(edge *e) {
                             .lengths = {{0, 5, 3}, {0, 0, 0}, {0, 3, 1}, {0, 0, 4}}};
   const int splits[] = {1, 4, 9, 0};
   scene_plays(e, spec_text, &from, splits);
+}
+
+/* Tokens that every row's window has left behind, and the table entries of whole pages of them: any bytes,
+ * any value. Engines free such pages. */
+static void before_the_window(edge *e) {
+  static const char *const v_layouts[] = {"[b, h, s, d]", "[b, h, d, s]"};
+  enum { PAGE = 8, ROWS = 2, WINDOW = 5, SEQS = 4 };
+  const verify_case from = {.name = "edge",
+                            .kv_heads = 1,
+                            .traits = TRAIT_CLEAN,
+                            .length_count = SEQS,
+                            .lengths = {{0, 5, 3}, {0, 2, 0}, {0, 3, 1}, {0, 0, 14}}};
+  for (int n = 0; n < 4; n++) {
+    const int splits = n % 2 ? 3 : 1;
+    char yaml[512];
+    scene s;
+    snprintf(yaml, sizeof yaml,
+             "heddle: 1\nname: window\nkernels: [write, decode]\n"
+             "query: {dtype: bf16, heads_per_kv: 4, rows: 2}\nhead_dim: 64\n"
+             "kv: {dtype: bf16, page: 8, k: [b, h, s, d], v: %s}\n"
+             "mask: {window: 5}\noutput: {lse: true}\n",
+             v_layouts[n / 2]);
+    if (scene_init(&s, e, yaml, &from) && scene_write(&s) && scene_decode(&s, splits) &&
+        scene_is_right(&s, "clean")) {
+      const verify_data *d = &s.data;
+      void *kept = scene_keep(&s);
+      int32_t *table = d->memory[TENSOR_PAGE_TABLE];
+      for (int64_t seq = 0; seq < SEQS; seq++) {
+        int64_t length = d->first_token[seq + 1] - d->first_token[seq], left = length - ROWS + 1 - WINDOW;
+        for (int64_t t = 0; t < left; t++) {
+          int64_t slot = d->slot[d->first_token[seq] + t];
+          for (int64_t c = 0; c < 64; c++) {
+            memset(scene_at(&s, TENSOR_K_CACHE, slot / PAGE, 0, slot % PAGE, c), 0xff, 2);
+            memset(scene_at(&s, TENSOR_V_CACHE, slot / PAGE, 0, slot % PAGE, c), 0xff, 2);
+          }
+        }
+        for (int64_t p = 0; p < left / PAGE; p++)
+          table[seq * d->sizes[DIM_TABLE_PAGES] + p] = p % 2 ? INT32_MAX : -1;
+      }
+      if (scene_decode(&s, splits)) scene_same(&s, kept, "other bytes and pages before the window");
+      free(kept);
+    }
+    scene_finish(&s);
+  }
 }
 
 /* More rows than tokens: those that see nothing give 0, or with sinks the sink alone. */
@@ -189,6 +234,7 @@ const edge_test edges_of_shapes[] = {
     {"lengths-around-boundaries", lengths_around_boundaries},
     {"empty-splits", empty_splits},
     {"masked-splits", masked_splits},
+    {"before-the-window", before_the_window},
     {"empty-windows", empty_windows},
     {"head-dims", head_dims},
     {"odd-pages-and-groups", odd_pages_and_groups},

@@ -77,14 +77,15 @@ static void slots_behind_the_length(edge *e) {
                             .lengths = {{0, 0, 1}, {1, 0, 3}, {0, 1, 7}}};
   const unsigned char bytes[] = {0x7f, 0xff, 0x80, 0x7c, 0x01};
   const double scales[] = {(double)NAN, (double)INFINITY, 1e30, -1.0, 1e-38};
-  for (int i = 0; i < 2; i++) {
+  for (int n = 0; n < 4; n++) {
+    const int splits = n % 2 + 1;
     scene s;
-    if (scene_init(&s, e, both[i], &from) && scene_write(&s) && scene_decode(&s, 2) &&
+    if (scene_init(&s, e, both[n / 2], &from) && scene_write(&s) && scene_decode(&s, splits) &&
         scene_is_right(&s, "clean")) {
       void *kept = scene_keep(&s);
       for (int j = 0; j < 5 && !e->failed; j++) {
         scene_spoil(&s, bytes[j], scales[j]);
-        if (scene_decode(&s, 2)) scene_same(&s, kept, "other bytes behind the length");
+        if (scene_decode(&s, splits)) scene_same(&s, kept, "other bytes behind the length");
       }
       free(kept);
     }
@@ -132,9 +133,9 @@ static void nan_in_a_visible_token(edge *e) {
                             .traits = TRAIT_NAN,
                             .length_count = 3,
                             .lengths = {{0, 0, 20}, {0, 1, 3}, {0, 0, 30}}};
-  for (int i = 0; i < 2; i++) {
+  for (int n = 0; n < 4; n++) { /* what merges splits has to pass it on, and what doesn't */
     scene s;
-    if (scene_init(&s, e, both[i], &from) && scene_write(&s) && scene_decode(&s, 2) &&
+    if (scene_init(&s, e, both[n / 2], &from) && scene_write(&s) && scene_decode(&s, n % 2 + 1) &&
         scene_is_right(&s, "decode"))
       for (int64_t row = 0; row < scene_rows(&s); row++)
         for (int64_t c = 0; c < 64; c++) {
@@ -151,23 +152,25 @@ static void nan_in_a_visible_token(edge *e) {
 static void infinity_in_a_visible_token(edge *e) {
   const verify_case from = {
       .name = "edge", .kv_heads = 1, .length_count = 3, .lengths = {{0, 0, 20}, {0, 1, 3}, {0, 0, 30}}};
-  scene s;
-  if (scene_init(&s, e, edge_plain, &from) && scene_write(&s) && scene_decode(&s, 2) &&
-      scene_is_right(&s, "decode")) {
-    char *kept = scene_keep(&s), *out = s.data.memory[TENSOR_OUT];
-    int64_t slot = s.data.slot[s.data.first_token[1] + 2];
-    dtype_encode(DTYPE_BF16, (double)INFINITY, scene_at(&s, TENSOR_V_CACHE, slot / 8, 0, slot % 8, 7));
-    bool good = scene_decode(&s, 2);
-    for (int64_t row = 0; good && row < scene_rows(&s); row++)
-      for (int64_t c = 0; c < 64; c++) {
-        bool hit = row / s.contract.query.heads_per_kv == 1 && c == 7;
-        bool same = memcmp(kept + 2 * (row * 64 + c), out + 2 * (row * 64 + c), 2) == 0;
-        EXPECT(e, hit ? !isfinite(scene_out(&s, row, c)) : same, "row %d channel %d is %g", (int)row, (int)c,
-               scene_out(&s, row, c));
-      }
-    free(kept);
+  for (int splits = 1; splits <= 2; splits++) {
+    scene s;
+    if (scene_init(&s, e, edge_plain, &from) && scene_write(&s) && scene_decode(&s, splits) &&
+        scene_is_right(&s, "decode")) {
+      char *kept = scene_keep(&s), *out = s.data.memory[TENSOR_OUT];
+      int64_t slot = s.data.slot[s.data.first_token[1] + 2];
+      dtype_encode(DTYPE_BF16, (double)INFINITY, scene_at(&s, TENSOR_V_CACHE, slot / 8, 0, slot % 8, 7));
+      bool good = scene_decode(&s, splits);
+      for (int64_t row = 0; good && row < scene_rows(&s); row++)
+        for (int64_t c = 0; c < 64; c++) {
+          bool hit = row / s.contract.query.heads_per_kv == 1 && c == 7;
+          bool same = memcmp(kept + 2 * (row * 64 + c), out + 2 * (row * 64 + c), 2) == 0;
+          EXPECT(e, hit ? !isfinite(scene_out(&s, row, c)) : same, "row %d channel %d is %g", (int)row,
+                 (int)c, scene_out(&s, row, c));
+        }
+      free(kept);
+    }
+    scene_finish(&s);
   }
-  scene_finish(&s);
 }
 
 /* All-zero query rows give the plain average of V and lse ln(n), masked or not, whatever the scales. */
@@ -177,9 +180,10 @@ static void zero_query(edge *e) {
                             .traits = TRAIT_ZERO_QUERY,
                             .length_count = 2,
                             .lengths = {{0, 1, 5}, {0, 0, 3}}};
-  for (int i = 0; i < 2; i++) {
+  for (int n = 0; n < 4; n++) {
+    const int i = n / 2;
     scene s;
-    if (scene_init(&s, e, both[i], &from) && scene_write(&s) && scene_decode(&s, 2) &&
+    if (scene_init(&s, e, both[i], &from) && scene_write(&s) && scene_decode(&s, n % 2 + 1) &&
         scene_is_right(&s, "decode")) {
       const verify_data *d = &s.data;
       int64_t g = s.contract.query.heads_per_kv;
