@@ -8,8 +8,11 @@ static bool is_staged(const decode_plan *p) {
 }
 
 static void write_order(const char *name, const piece_order *o, const char *head_dim, text *out) {
-  text_addf(out, "typedef piece_order<%d, %d, %s, %s, %d, %d, %d> %s;\n", o->tokens, o->channels, head_dim,
-            o->tokens_first ? "true" : "false", o->turn[0], o->turn[1], o->turn[2], name);
+  text_addf(out, "typedef piece_order<%d, %d, %s, %s", o->tokens, o->channels, head_dim,
+            o->tokens_first ? "true" : "false");
+  for (int bit = 0; bit < TURNED_BITS; bit++)
+    text_addf(out, ", %d", o->turn[bit]);
+  text_addf(out, ", %d> %s;\n", o->pad, name);
 }
 
 static void write_pieces(const char *name, const piece_order *o, text *out) {

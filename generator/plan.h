@@ -13,13 +13,16 @@
 #include "emit.h"
 #include "target.h"
 
-/* How one operand's pieces of 16 bytes lie in a stage of LDS: in the order of memory, but for the three
- * lowest bits of a piece's number, to which others are added so that lanes read from different banks. */
+/* How one operand's pieces of 16 bytes lie in a stage of LDS: in the order of memory, but for the lowest bits
+ * of a piece's number, to which others are added so that lanes read from different banks: 64 of 4 bytes on
+ * gfx950 and gfx1250, 16 pieces. */
+enum { TURNED_BITS = 4 };
 typedef struct piece_order {
-  int tokens, channels; /* of a piece: one of the two is 1 */
-  bool tokens_first;    /* the next piece has the next tokens, not the next channels */
-  int copies;           /* instructions that copy a tile's */
-  int turn[3];          /* number of the bit, within a stretch, that is added to bit n, or 0 */
+  int tokens, channels;  /* of a piece: one of the two is 1 */
+  bool tokens_first;     /* the next piece has the next tokens, not the next channels */
+  int copies;            /* instructions that copy a tile's */
+  int pad;               /* pieces left free behind each stretch */
+  int turn[TURNED_BITS]; /* number of the bit, within a stretch, that is added to bit n, or 0 */
 } piece_order;
 
 /* The ring on AMD targets: every wave copies its tiles into stages of its own in LDS. */

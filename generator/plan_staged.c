@@ -4,17 +4,22 @@
 
 #include <string.h>
 
-enum { PIECE = 16, PIECES_OF_BANKS = 8, MOST_COUNTED = 63, MOST_STAGES = 8, DEFAULT_STAGES = 2 };
-
-/* Lanes that LDS serves together in a read of 16 bytes, eight a row; as the emulator counts them. */
-static const unsigned char cdna_passes[8][8] = {
-    {0, 1, 2, 3, 20, 21, 22, 23},     {4, 5, 6, 7, 16, 17, 18, 19},     {8, 9, 10, 11, 28, 29, 30, 31},
-    {12, 13, 14, 15, 24, 25, 26, 27}, {32, 33, 34, 35, 52, 53, 54, 55}, {36, 37, 38, 39, 48, 49, 50, 51},
-    {40, 41, 42, 43, 60, 61, 62, 63}, {44, 45, 46, 47, 56, 57, 58, 59},
+enum {
+  PIECE = 16,
+  PIECES_OF_BANKS = 1 << TURNED_BITS,
+  MOST_COUNTED = 63,
+  MOST_STAGES = 8,
+  DEFAULT_STAGES = 2
 };
 
+/* Fours of lanes in the order in which gfx950's LDS takes them in a read of 16 bytes, four at a time; as the
+ * emulator counts them. */
+static const unsigned char cdna_fours[16] = {0, 3, 5, 6, 1, 2, 4, 7, 8, 11, 13, 14, 9, 10, 12, 15};
+
+/* Lane n of those that LDS serves together. */
 static int lane_of(const target *t, int pass, int n) {
-  return t->family == FAMILY_CDNA ? cdna_passes[pass][n] : pass * PIECES_OF_BANKS + n;
+  int lane = pass * PIECES_OF_BANKS + n;
+  return t->family == FAMILY_CDNA ? 4 * cdna_fours[lane / 4] + lane % 4 : lane;
 }
 
 /* Elements from the first of a page and head; as if there were one head where heads lie inside a slot. */
@@ -61,11 +66,11 @@ static const char *order_pieces(const contract *c, const decode_plan *p, const l
   return NULL;
 }
 
-/* Place in its stage of the piece that holds (token, channel), before bits are turned. */
+/* Number within its stretch of the piece that holds (token, channel). */
 static int piece_of(const piece_order *o, int stretch, int head_dim, int token, int channel) {
   int rows = stretch / o->tokens, columns = head_dim / o->channels;
   int row = token % stretch / o->tokens, column = channel / o->channels;
-  return token / stretch * rows * columns + (o->tokens_first ? column * rows + row : row * columns + column);
+  return o->tokens_first ? column * rows + row : row * columns + column;
 }
 
 /* What a lane's n-th read takes of K, or V: false when there is no such read. */
@@ -111,19 +116,19 @@ static bool favoured(const contract *c, const decode_plan *p) {
          !whole_segments(c, p, &c->kv.v, c->kv.v_dtype, read_of_v);
 }
 
-/* `count`: pieces of a stretch. Every stretch is turned alike, whatever its own number. */
-static int turned(const int turn[3], int count, int piece) {
-  for (int bit = 0, from = piece % count; bit < 3; bit++)
+/* Where a piece lies in its stretch. Every stretch is turned alike, whatever its own number. */
+static int turned(const int turn[TURNED_BITS], int piece) {
+  for (int bit = 0, from = piece; bit < TURNED_BITS; bit++)
     if (turn[bit]) piece ^= (from >> turn[bit] & 1) << bit;
   return piece;
 }
 
 /* What the lanes of a pass want, for the reads of the first few fragments. */
-enum { READS = 4, MOST_PASSES = READS * 8 };
+enum { READS = 4, MOST_PASSES = READS * 64 / PIECES_OF_BANKS };
 typedef struct lane_reads {
   int count; /* pieces of a stretch */
   int passes;
-  int piece[MOST_PASSES][PIECES_OF_BANKS];
+  int stretch[MOST_PASSES][PIECES_OF_BANKS], piece[MOST_PASSES][PIECES_OF_BANKS];
 } lane_reads;
 
 static lane_reads find_reads(const decode_plan *p, const piece_order *o, int head_dim, read_place place) {
@@ -135,6 +140,7 @@ static lane_reads find_reads(const decode_plan *p, const piece_order *o, int hea
       for (int k = 0; k < PIECES_OF_BANKS; k++) {
         int lane = lane_of(p->target, pass, k);
         place(p, n, lane / op->row_stride % op->rows, lane / op->group_stride % op->groups, &token, &channel);
+        found.stretch[found.passes][k] = token / p->staged.stretch;
         found.piece[found.passes][k] =
             piece_of(o, p->staged.stretch, head_dim, token, channel < head_dim ? channel : 0);
       }
@@ -142,12 +148,12 @@ static lane_reads find_reads(const decode_plan *p, const piece_order *o, int hea
 }
 
 /* Cycles beyond one a pass, banks as the emulator has them; counting ends at `limit`. */
-static int conflicts(const lane_reads *reads, const int turn[3], int limit) {
+static int conflicts(const lane_reads *reads, const int turn[TURNED_BITS], int pad, int limit) {
   int extra = 0;
   for (int pass = 0; pass < reads->passes && extra < limit; pass++) {
     int wanted[PIECES_OF_BANKS], most = 0;
     for (int k = 0; k < PIECES_OF_BANKS; k++) {
-      wanted[k] = turned(turn, reads->count, reads->piece[pass][k]);
+      wanted[k] = turned(turn, reads->piece[pass][k]) + reads->stretch[pass][k] * (reads->count + pad);
       int same = 1;
       bool seen = false;
       for (int j = 0; j < k; j++) {
@@ -161,28 +167,39 @@ static int conflicts(const lane_reads *reads, const int turn[3], int limit) {
   return extra;
 }
 
-/* Which bits of a piece's number to add to its lowest three, so that no bank is asked for twice in a pass:
- * none first, then one, two and three; the fewest conflicts where there are always some. */
-static void turn_pieces(const decode_plan *p, int head_dim, read_place place, piece_order *o) {
-  enum { LOW_BITS = 3 };
-  const lane_reads reads = find_reads(p, o, head_dim, place);
-  int bits = LOW_BITS, least = INT32_MAX;
-  while (1 << bits < reads.count)
+/* Which bits of a piece's number to add to its lowest, for this pad: none first, then one, two and more.
+ * Takes what has fewer conflicts than `least`; returns the fewest. */
+static int turn_pieces(const lane_reads *reads, int pad, int least, piece_order *o) {
+  int bits = TURNED_BITS, all = 1;
+  while (1 << bits < reads->count)
     bits++;
-  const int choices = bits - LOW_BITS + 1; /* no bit, or one of those above */
-  for (int turns = 0; turns <= LOW_BITS && least > 0; turns++)
-    for (int n = 0; n < choices * choices * choices && least > 0; n++) {
-      const int chosen[LOW_BITS] = {n % choices, n / choices % choices, n / choices / choices};
-      int turn[LOW_BITS], used = 0;
-      for (int bit = 0; bit < LOW_BITS; bit++) {
-        turn[bit] = chosen[bit] ? chosen[bit] + LOW_BITS - 1 : 0;
-        used += chosen[bit] > 0;
+  const int choices = bits - TURNED_BITS + 1; /* no bit, or one of those above */
+  for (int bit = 0; bit < TURNED_BITS; bit++)
+    all *= choices;
+  for (int turns = 0; turns <= TURNED_BITS && least > 0; turns++)
+    for (int n = 0; n < all && least > 0; n++) {
+      int turn[TURNED_BITS], used = 0;
+      for (int bit = 0, rest = n; bit < TURNED_BITS; bit++, rest /= choices) {
+        turn[bit] = rest % choices ? rest % choices + TURNED_BITS - 1 : 0;
+        used += turn[bit] > 0;
       }
-      int found = used == turns ? conflicts(&reads, turn, least) : least;
+      int found = used == turns ? conflicts(reads, turn, pad, least) : least;
       if (found >= least) continue;
       least = found;
+      o->pad = pad;
       memcpy(o->turn, turn, sizeof turn);
     }
+  return least;
+}
+
+/* So that no bank is asked for twice in a pass: by turning bits alone, or with room between stretches, whose
+ * pieces have the same numbers; the fewest conflicts where there are always some. */
+static void spread_pieces(const decode_plan *p, int head_dim, read_place place, piece_order *o) {
+  static const int pads[] = {0, 4, 8, 1, 2};
+  const lane_reads reads = find_reads(p, o, head_dim, place);
+  int least = INT32_MAX;
+  for (size_t i = 0; i < (p->staged.stretches > 1 ? sizeof pads / sizeof *pads : 1) && least > 0; i++)
+    least = turn_pieces(&reads, pads[i], least, o);
 }
 
 /* Whether pages can be copied as they lie, else why not; then the order of pieces is solved. */
@@ -230,6 +247,13 @@ static int ring_bytes(const decode_plan *p, int stages) {
   return largest(stages * p->staged.stage_bytes, outputs);
 }
 
+/* A stage stays a whole number of words for every lane. */
+static void add_pads(decode_plan *p) {
+  staged_plan *s = &p->staged;
+  s->stage_bytes =
+      round_up(s->stage_bytes + s->stretches * (s->k.pad + s->v.pad) * PIECE, 4 * p->target->wave);
+}
+
 /* Stages and waves that fit the LDS and the counter of copies. */
 static bool fit_stages(const variant *v, decode_plan *p, diags *errors) {
   const target *t = p->target;
@@ -271,13 +295,14 @@ const char *plan_staged(const contract *c, const variant *v, int queries, decode
     return "the ring has no resident workgroups to choose";
   }
   shorten_lists(c, queries, &ring);
+  spread_pieces(&ring, c->head_dim.qk, read_of_k, &ring.staged.k);
+  spread_pieces(&ring, c->head_dim.v, read_of_v, &ring.staged.v);
+  add_pads(&ring);
   diags ignored;
   diags_init(&ignored);
   bool fits = fit_stages(v, &ring, asked ? errors : &ignored);
   diags_finish(&ignored);
   if (!fits) return "a ring for so many waves does not fit the LDS";
-  turn_pieces(&ring, c->head_dim.qk, read_of_k, &ring.staged.k);
-  turn_pieces(&ring, c->head_dim.v, read_of_v, &ring.staged.v);
   *p = ring;
   return NULL;
 }

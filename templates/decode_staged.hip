@@ -7,10 +7,13 @@
 
 // One operand's pieces: TOKENS tokens of one channel, or one token's CHANNELS channels. Those of a stretch of the tile
 // (tokens of one page) have consecutive numbers in the order of memory. Lanes that LDS serves together would want the
-// same banks in places: bits TURN_0 to TURN_2 of a number (0: none), added to its three lowest, keep them apart, and a line of memory whole.
-template <int TOKENS, int CHANNELS, int HEAD_DIM, bool TOKENS_FIRST, int TURN_0, int TURN_1, int TURN_2> struct piece_order {
+// same banks in places: bits TURN_0 to TURN_3 of a number (0: none), added to its lowest, keep them apart, and lines of memory
+// whole.
+template <int TOKENS, int CHANNELS, int HEAD_DIM, bool TOKENS_FIRST, int TURN_0, int TURN_1, int TURN_2, int TURN_3, int PAD>
+struct piece_order {
   static constexpr int ROWS = STRETCH / TOKENS, COLUMNS = HEAD_DIM / CHANNELS, COUNT = ROWS * COLUMNS;
   static constexpr int COPIES = COUNT / WAVE; // of a stretch
+  static constexpr int STEP = COUNT + PAD;    // from one stretch to the next, in LDS
 
   // What copy n of a stretch leaves to its instruction, of the way from the stretch's first piece in LDS.
   DEVICE constexpr int further(int n) { return n % (MOST_FURTHER / (WAVE * PIECE) + 1) * WAVE * PIECE; }
@@ -21,11 +24,12 @@ template <int TOKENS, int CHANNELS, int HEAD_DIM, bool TOKENS_FIRST, int TURN_0,
     if constexpr (TURN_0 > 0) low |= piece >> TURN_0 & 1;
     if constexpr (TURN_1 > 0) low |= (piece >> TURN_1 & 1) << 1;
     if constexpr (TURN_2 > 0) low |= (piece >> TURN_2 & 1) << 2;
+    if constexpr (TURN_3 > 0) low |= (piece >> TURN_3 & 1) << 3;
     return piece ^ low;
   }
   DEVICE u32 place_of(u32 token, u32 channel) {
     const u32 row = token % STRETCH / TOKENS, column = channel / CHANNELS;
-    return token / STRETCH * COUNT + turned(TOKENS_FIRST ? column * ROWS + row : row * COLUMNS + column);
+    return token / STRETCH * STEP + turned(TOKENS_FIRST ? column * ROWS + row : row * COLUMNS + column);
   }
   DEVICE u32 token_of(u32 piece) { return (TOKENS_FIRST ? piece % ROWS : piece % COUNT / COLUMNS) * TOKENS; } // of its stretch
   DEVICE u32 channel_of(u32 piece) { return (TOKENS_FIRST ? piece % COUNT / ROWS : piece % COLUMNS) * CHANNELS; }
@@ -81,7 +85,7 @@ DEVICE void request_k(u32 stage, const tile_stretches &stretches, const lane_pla
                       i64 heads_stride, int tile, int lane) {
   UNROLL for (int n = 0; n < STRETCHES; n++) {
     const i64 slots = (i64)((u64)(u32)stretches.page[n] * (u64)stride_b) + k_offset(first_slot(tile, n), 0, heads_stride);
-    copy_stretch<k_order>(stage + (u32)(n * k_order::COUNT * PIECE), k_head + slots * KV_K::BYTES, places.k, lane);
+    copy_stretch<k_order>(stage + (u32)(n * k_order::STEP * PIECE), k_head + slots * KV_K::BYTES, places.k, lane);
   }
 }
 
@@ -89,7 +93,7 @@ DEVICE void request_v(u32 stage, const tile_stretches &stretches, const lane_pla
                       i64 heads_stride, int tile, int lane) {
   UNROLL for (int n = 0; n < STRETCHES; n++) {
     const i64 slots = (i64)((u64)(u32)stretches.page[n] * (u64)stride_b) + v_offset(first_slot(tile, n), 0, heads_stride);
-    copy_stretch<v_order>(stage + (u32)(K_COPIES * WAVE * PIECE + n * v_order::COUNT * PIECE), v_head + slots * KV_V::BYTES, places.v,
+    copy_stretch<v_order>(stage + (u32)((STRETCHES * k_order::STEP + n * v_order::STEP) * PIECE), v_head + slots * KV_V::BYTES, places.v,
                           lane);
   }
 }
@@ -109,7 +113,7 @@ DEVICE void take_v(tile_words &words, const u32x4 *stage, int index, int group) 
     UNROLL for (int m = 0; m < VALUE_TILES; m += V_CHANNELS) {
       const int place = V_CHANNELS == 1 ? (m * LIST + e) : (e * VALUE_TILES + m);
       const u32 token = (u32)(group * LIST + e), channel = V_WHOLE || channel_of(m, index) < HEAD_DIM_V ? channel_of(m, index) : 0u;
-      const u8 *piece = (const u8 *)(stage + K_COPIES * WAVE + v_order::place_of(token, channel));
+      const u8 *piece = (const u8 *)(stage + STRETCHES * k_order::STEP + v_order::place_of(token, channel));
       load_stream<V_TOKENS * V_CHANNELS * KV_V::BYTES>(words.v, place * KV_V::BYTES,
                                                        piece + (V_CHANNELS == 1 ? token : channel) * KV_V::BYTES % PIECE);
     }

@@ -37,7 +37,7 @@ static hd_status plan_of(const contract *c, const variant *v, const target *t, d
 /* A lane's places are worked out once, for every stretch of `count` pieces: the turn knows no stretch. */
 static int turned(const piece_order *o, int count, int piece) {
   int low = 0;
-  for (int bit = 0; bit < 3; bit++)
+  for (int bit = 0; bit < TURNED_BITS; bit++)
     if (o->turn[bit]) low |= (piece % count >> o->turn[bit] & 1) << bit;
   return piece ^ low;
 }
@@ -67,12 +67,12 @@ static void operand_holds(const contract *c, const decode_plan *p, const layout 
                what);
   cr_assert_eq(pieces / s->stretches % p->target->wave, 0, "%s: a copy has one page", what);
   int count = pieces / s->stretches;
-  for (int bit = 0; bit < 3; bit++)
+  for (int bit = 0; bit < TURNED_BITS; bit++)
     cr_assert_lt(o->turn[bit] ? 1 << o->turn[bit] : 0, count, "%s: bit %d is the number of a stretch", what,
                  o->turn[bit]);
   for (int place = 0; place < pieces; place++) {
     int piece = turned(o, count, place);
-    cr_assert(piece / 8 == place / 8 && turned(o, count, piece) == place, "%s: place %d, piece %d", what,
+    cr_assert(piece >> TURNED_BITS == place >> TURNED_BITS && turned(o, count, piece) == place, "%s: place %d, piece %d", what,
               place, piece);
     corner first = corner_of(o, s, head_dim, piece);
     for (int n = 0; n < PIECE / bytes;
