@@ -84,6 +84,9 @@ void check_shape(const contract *c, const decode_plan *p, diags *errors) {
   if (c->scale.group_k % 4 != 0)
     diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_k,
                          "a multiple of 4 channels of K");
+  if (c->kv.v_in_k && c->head_dim.v % c->scale.group_v != 0)
+    diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_v,
+                         "what divides the %d channels of V, where V lies in K", c->head_dim.v);
   if (c->scale.group_v != c->head_dim.v && c->scale.group_v % p->value_op->rows != 0)
     diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_v,
                          "a multiple of %d channels of V (%s)", p->value_op->rows, p->value_op->name);

@@ -73,6 +73,9 @@ class Served(Case):
     def test_a_scale_a_head(self):
         self.serves('gfx942', scale='{granularity: head}')
 
+    def test_half_precision_scales_beside_a_bf16_output(self):
+        self.serves('gfx1250', scale='{granularity: tensor, dtype: fp16}', output='{dtype: bf16}')
+
     def test_powers_of_two_for_groups_of_channels(self):
         self.serves('gfx950', scale='{granularity: group, group: 32, dtype: e8m0}', head_dim=128, page=32)
 
@@ -163,6 +166,10 @@ class Declined(Case):
 
     def test_the_foreign_dialect(self):
         self.declines('decline.dialect', 'kv.dtype', dtype='fp8_e4m3fnuz')
+
+    def test_groups_that_the_end_of_v_in_k_cuts(self):
+        self.declines('decline.scale-group', 'scale.group', head_dim='{qk: 320, v: 72}', layout=('[b, h, s, d]', 'k'),
+                      scale='{granularity: group, group: 32}')
 
     def test_groups_below_a_matrix_row(self):
         self.declines('decline.scale-group', 'scale.group', scale='{granularity: group, group: {k: 16, v: 8}}')
