@@ -28,8 +28,8 @@ static void hash_text(text *out, const char *field, const void *bytes, size_t si
   text_addf(out, "%s: %s\n", field, hex);
 }
 
-hd_status build_key_text(const build_job *job, const emission *e, const compiler *c, text *out) {
-  const char *options[32];
+/* All of the key text but what says how it is compiled. */
+static hd_status write_source_text(const build_job *job, const emission *e, text *out) {
   text launch;
   text_init(&launch);
   descriptor_write(&e->descriptor, &launch);
@@ -39,14 +39,20 @@ hd_status build_key_text(const build_job *job, const emission *e, const compiler
   /* The descriptor travels with the code object, and a newer generator may launch the same source otherwise.
    */
   hash_text(out, "descriptor", text_string(&launch), launch.length);
+  bool failed = launch.failed || out->failed;
+  text_finish(&launch);
+  return failed ? HD_OUT_OF_MEMORY : HD_OK;
+}
+
+hd_status build_key_text(const build_job *job, const emission *e, const compiler *c, text *out) {
+  const char *options[32];
+  hd_status status = write_source_text(job, e, out);
   text_addf(out, "compiler: %s\noptions:", c->identity);
   int count = compiler_options(c->kind, job->target, options);
   for (int i = 0; i < count; i++)
     text_addf(out, " %s", options[i]);
   text_add(out, "\n");
-  bool failed = launch.failed || out->failed;
-  text_finish(&launch);
-  return failed ? HD_OUT_OF_MEMORY : HD_OK;
+  return out->failed ? HD_OUT_OF_MEMORY : status;
 }
 
 static void finish_with(work *w, hd_status status) {
@@ -61,37 +67,113 @@ static void finish_hit(work *w, const cache_entry *entry) {
   finish_with(w, HD_OK);
 }
 
-/* Emits, finds the compiler and works out the key; then looks it up. */
-static void prepare(cache *c, compiler_kind kind, const template_source *templates, work *w) {
-  const build_job *job = w->job;
+bool build_may_compile(void) {
+  const char *value = getenv("HEDDLE_NO_JIT");
+  return value == NULL || value[0] == '\0' || strcmp(value, "0") == 0;
+}
+
+/* The compiler that made an entry, as its key text has it: name and version, without the hash. */
+static void copy_compiler(const char *key_text, char *out, size_t size) {
+  static const char line[] = "\ncompiler: ", hash[] = " sha256:";
+  const char *at = strstr(key_text, line);
+  at = at != NULL ? at + strlen(line) : "";
+  int length = (int)strcspn(at, "\n");
+  const char *end = strstr(at, hash);
+  if (end != NULL && end - at < length) length = (int)(end - at);
+  snprintf(out, size, "%.*s", length, at);
+}
+
+/* Takes what any compiler made of this source. HD_DECLINED: there is nothing. */
+static hd_status find_source(cache *c, const char *source_text, work *w) {
+  cache_entry entry;
+  hd_status status = cache_find_source(c, source_text, &entry);
+  if (status != HD_OK) return status;
+  sha256_hex(entry.key_text, strlen(entry.key_text), w->result->key);
+  copy_compiler(entry.key_text, w->result->compiler, sizeof w->result->compiler);
+  diags_finish(&w->result->diags); /* that no compiler is here matters no more */
+  diags_init(&w->result->diags);
+  finish_hit(w, &entry);
+  return HD_OK;
+}
+
+/* Names what would have to be compiled. */
+static void miss_without_compiling(const cache *c, const char *source_text, work *w) {
+  const descriptor *d = &w->emission.descriptor;
+  char source_key[65];
+  text places;
+  text_init(&places);
+  cache_write_places(c, &places);
+  sha256_hex(source_text, strlen(source_text), source_key);
+  diags_finish(&w->result->diags); /* that no compiler is here is no part of it */
+  diags_init(&w->result->diags);
+  diags_errorf(&w->result->diags, "compile.no-jit", NULL,
+               "HEDDLE_NO_JIT is set, and there is no code object for %s of %s (contract %s, target %s, "
+               "variant %s): key %s, source key %s; looked for in %s",
+               d->operation, w->job->name != NULL ? w->job->name : "a contract", d->contract_key, d->target,
+               d->variant, w->result->key[0] != '\0' ? w->result->key : "unknown, no compiler is here",
+               source_key, text_string(&places));
+  text_finish(&places);
+  finish_with(w, HD_UNAVAILABLE);
+}
+
+/* Looks for what this machine's compiler makes or made. HD_DECLINED: it is to be compiled. */
+static hd_status find_exact(cache *c, compiler_kind kind, work *w) {
   build_result *r = w->result;
   text key;
-  /* The target settles what fp8_e4m3 means: a spec that names its dialect and one that leaves it open share a
-   * code object, and so do `build` and a launch. */
-  contract resolved = contract_resolve(job->contract, job->target->fp8);
-  hd_status status = emit_operation(&resolved, job->operation, &job->variant, job->target, templates,
-                                    &w->emission, &r->diags);
-  if (status == HD_OK) status = compiler_find(kind, job->target, &w->compiler, &r->diags);
-  if (status != HD_OK) {
-    finish_with(w, status);
-    return;
-  }
+  cache_entry entry;
+  hd_status status = compiler_find(kind, w->job->target, &w->compiler, &r->diags);
+  if (status != HD_OK) return status;
   snprintf(r->compiler, sizeof r->compiler, "%s %.100s", compiler_name(w->compiler.kind),
            w->compiler.version);
   text_init(&key);
-  status = build_key_text(job, &w->emission, &w->compiler, &key);
+  status = build_key_text(w->job, &w->emission, &w->compiler, &key);
   if (status == HD_OK) {
     sha256_hex(text_string(&key), key.length, r->key);
     w->key_text = text_take(&key);
     if (w->key_text == NULL) status = HD_OUT_OF_MEMORY;
   }
   text_finish(&key);
-  cache_entry entry;
   if (status == HD_OK) status = cache_find(c, w->key_text, &entry);
-  if (status == HD_OK)
-    finish_hit(w, &entry);
-  else if (status != HD_DECLINED)
+  if (status == HD_OK) finish_hit(w, &entry);
+  return status;
+}
+
+/* Emits, finds the compiler and works out the key; then looks it up. Where nothing may be compiled, or no
+ * compiler is there and none was named, what another compiler made of the same source will do. */
+static void prepare(cache *c, compiler_kind kind, const template_source *templates, work *w) {
+  const build_job *job = w->job;
+  build_result *r = w->result;
+  /* The target settles what fp8_e4m3 means: a spec that names its dialect and one that leaves it open share a
+   * code object, and so do `build` and a launch. */
+  contract resolved = contract_resolve(job->contract, job->target->fp8);
+  hd_status status = emit_operation(&resolved, job->operation, &job->variant, job->target, templates,
+                                    &w->emission, &r->diags);
+  if (status != HD_OK) {
     finish_with(w, status);
+    return;
+  }
+  text source;
+  text_init(&source);
+  status = write_source_text(job, &w->emission, &source);
+  bool may_compile = build_may_compile();
+  if (status == HD_OK && !may_compile) status = find_source(c, text_string(&source), w);
+  if (w->state == WORK_DONE) {
+    text_finish(&source);
+    return;
+  }
+  if (status == HD_OK || status == HD_DECLINED) status = find_exact(c, kind, w);
+  if (w->state == WORK_DONE) {
+    text_finish(&source);
+    return;
+  }
+  hd_status other = HD_DECLINED;
+  if (status == HD_UNAVAILABLE && may_compile && kind == COMPILER_AUTO)
+    other = find_source(c, text_string(&source), w);
+  if (other != HD_OK && !may_compile && (status == HD_UNAVAILABLE || status == HD_DECLINED))
+    miss_without_compiling(c, text_string(&source), w);
+  else if (other != HD_OK && status != HD_DECLINED)
+    finish_with(w, status);
+  text_finish(&source);
 }
 
 /* For qsort: open work by key, jobs of one key in the order they were given. */
@@ -182,6 +264,8 @@ static void take_finished(void *user, int index) {
   compile_result_finish(&all->results[index]);
   cache_unlock(w->lock);
   w->lock = NULL;
+  /* Nobody who waits for the kernel waits for the shared cache too. */
+  if (w->result->status == HD_OK) cache_share(all->cache, w->key_text);
 }
 
 /* Compiles all claimed work of one compiler. */
@@ -312,6 +396,24 @@ void build_all(cache *c, compiler_kind kind, const build_job *jobs, build_result
   }
   free(all);
   template_folder_finish(&templates);
+}
+
+hd_status build_explain_key(compiler_kind kind, const build_job *job, text *out_key_text, diags *errors) {
+  template_folder templates;
+  emission e;
+  compiler found;
+  hd_status status = template_folder_init(&templates, getenv("HEDDLE_TEMPLATES"), errors);
+  if (status != HD_OK) return status;
+  contract resolved = contract_resolve(job->contract, job->target->fp8);
+  status =
+      emit_operation(&resolved, job->operation, &job->variant, job->target, &templates.source, &e, errors);
+  if (status == HD_OK) {
+    status = compiler_find(kind, job->target, &found, errors);
+    if (status == HD_OK) status = build_key_text(job, &e, &found, out_key_text);
+    emission_finish(&e);
+  }
+  template_folder_finish(&templates);
+  return status;
 }
 
 void build_result_finish(build_result *r) {

@@ -29,6 +29,12 @@ typedef struct build_result {
  * variant, target, source sum, compiler identity, options. */
 hd_status build_key_text(const build_job *job, const emission *e, const compiler *c, text *out);
 
+/* Whether HEDDLE_NO_JIT leaves it open: without it, or with it empty or 0. Otherwise nothing is compiled, and
+ * a miss is HD_UNAVAILABLE with "compile.no-jit". */
+bool build_may_compile(void);
+/* The key text of a job on this machine. HD_UNAVAILABLE: no compiler. */
+hd_status build_explain_key(compiler_kind kind, const build_job *job, text *out_key_text, diags *errors);
+
 /* Builds all jobs, compiling `jobs_at_once` at a time (0: cores). Each result is filled and to be finished by
  * the caller. */
 void build_all(cache *c, compiler_kind kind, const build_job *jobs, build_result *results, int count,

@@ -187,3 +187,14 @@ hd_status cache_check_code(const descriptor *d, const void *code_object, size_t 
   return t->family == FAMILY_CUDA ? check_cuda(d, code_object, size, errors)
                                   : check_amd(d, code_object, size, errors);
 }
+
+hd_status cache_file_verify(const void *bytes, size_t size, const char *key, cache_file *out_file,
+                            descriptor *out_descriptor, diags *errors) {
+  hd_status status = cache_file_parse(bytes, size, out_file, errors);
+  if (status == HD_OK) status = cache_file_check(bytes, size, out_file, key, errors);
+  if (status != HD_OK) return status;
+  status = descriptor_parse(out_file->descriptor, out_file->descriptor_size, out_descriptor);
+  if (status == HD_INVALID) return refuse(errors, "cache.descriptor", "its launch descriptor can't be read");
+  if (status != HD_OK) return status;
+  return cache_check_code(out_descriptor, out_file->code_object, out_file->code_object_size, errors);
+}

@@ -36,4 +36,8 @@ hd_status cache_file_check(const void *bytes, size_t size, const cache_file *fil
  * size of their arguments. Also the judge of what a compiler returns. HD_INVALID with a diagnostic. */
 hd_status cache_check_code(const descriptor *d, const void *code_object, size_t size, diags *errors);
 
+/* All of these checks, of bytes from wherever they come: an entry that passes is used. */
+hd_status cache_file_verify(const void *bytes, size_t size, const char *key, cache_file *out_file,
+                            descriptor *out_descriptor, diags *errors);
+
 #endif

@@ -32,6 +32,7 @@ static bool is_current(const cache *c, const char *key, int fd) {
 
 typedef enum attempt { ATTEMPT_HELD, ATTEMPT_BUSY, ATTEMPT_BROKEN } attempt;
 
+/* Of a broken one errno says why. */
 static attempt try_lock(const cache *c, const char *key, int *out_fd) {
   int fd = openat(c->folders[CACHE_LOCKS], key, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return ATTEMPT_BROKEN;
@@ -40,10 +41,12 @@ static attempt try_lock(const cache *c, const char *key, int *out_fd) {
     result = errno == EWOULDBLOCK || errno == EINTR ? ATTEMPT_BUSY : ATTEMPT_BROKEN;
   else if (!is_current(c, key, fd))
     result = ATTEMPT_BUSY; /* we locked a file that its holder was about to remove */
+  int error = errno;
   if (result == ATTEMPT_HELD)
     *out_fd = fd;
   else
     close(fd);
+  errno = error;
   return result;
 }
 
@@ -84,6 +87,8 @@ hd_status cache_lock_key(cache *c, const char *key_text, double seconds, cache_l
     if (a == ATTEMPT_HELD) return lock_taken(c, key, fd, out_lock);
     if (a == ATTEMPT_BUSY && seconds <= 0) return HD_UNAVAILABLE;
     if (a == ATTEMPT_BROKEN || seconds_now() >= end) {
+      cache_say(c, "cache.lock", "entry %.12s is compiled without its lock: %s", key,
+                a == ATTEMPT_BROKEN ? strerror(errno) : "who holds it took too long");
       *out_lock = NULL;
       return HD_OK;
     }

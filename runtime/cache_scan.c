@@ -1,4 +1,4 @@
-/* Going through every file of the user directory: list, verify, clear. */
+/* Going through every entry of the packs and the user's folder: list, verify, search, clear. */
 #include "cache_file.h"
 #include "cache_parts.h"
 #include "file.h"
@@ -59,14 +59,13 @@ static hd_status names_read(int at, const char *path, names *out_names) {
   return HD_OK;
 }
 
-static bool is_key(const char *name) {
+bool cache_is_key(const char *name) {
   return strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
 }
 
-/* Calls `visit` for every file of objects/ that lies where an entry or an unfinished file does. */
-static hd_status each_file(cache *c,
-                           hd_status (*visit)(cache *c, const char *folder, const char *name, void *user),
-                           void *user) {
+hd_status cache_each_file(cache *c,
+                          hd_status (*visit)(cache *c, const char *folder, const char *name, void *user),
+                          void *user) {
   names folders = {0};
   hd_status status = names_read(c->folders[CACHE_OBJECTS], ".", &folders);
   for (size_t i = 0; status == HD_OK && i < folders.count; i++) {
@@ -78,6 +77,17 @@ static hd_status each_file(cache *c,
     names_finish(&files);
   }
   names_finish(&folders);
+  return status;
+}
+
+/* A pipe or link in an entry's place is looked at by nobody. */
+static hd_status cache_read_file(cache *c, const char *path, char **out_bytes, size_t *out_size) {
+  int fd = openat(c->folders[CACHE_OBJECTS], path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return HD_IO;
+  hd_status status = file_read_fd(fd, CACHE_FILE_MOST, out_bytes, out_size);
+  int error = errno;
+  close(fd);
+  errno = error;
   return status;
 }
 
@@ -112,45 +122,131 @@ static hd_status item_read(const char *bytes, size_t size, const listing *l, cac
     copy_field(item->variant, sizeof item->variant, d->variant);
     copy_field(item->contract_key, sizeof item->contract_key, d->contract_key);
   }
-  if (status == HD_OK && l->verify) status = cache_file_check(bytes, size, &file, item->key, errors);
-  if (status == HD_OK && l->verify)
-    status = cache_check_code(d, file.code_object, file.code_object_size, errors);
+  if (status == HD_OK && l->verify) status = cache_file_verify(bytes, size, item->key, &file, d, errors);
   free(d);
   return status;
 }
 
+static bool is_entry(const char *folder, const char *name) {
+  return cache_is_key(name) && strncmp(folder, name, 2) == 0 && folder[2] == '\0';
+}
+
+/* Judges what was read, or the failure to, and shows it. */
+static hd_status list_item(const listing *l, const char *pack, const char *key, const char *bytes,
+                           size_t size, hd_status status, diags *errors) {
+  cache_item item = {.pack = pack, .size = size};
+  memcpy(item.key, key, sizeof item.key);
+  if (status == HD_OK) status = item_read(bytes, size, l, &item, errors);
+  item.good = status == HD_OK;
+  if (errors->count > 0) copy_field(item.problem, sizeof item.problem, errors->items[0].message);
+  if (status == HD_OUT_OF_MEMORY) return status;
+  l->visit(l->user, &item);
+  return HD_OK;
+}
+
 static hd_status list_file(cache *c, const char *folder, const char *name, void *user) {
-  const listing *l = user;
   char path[CACHE_PATH], *bytes = NULL;
   size_t size = 0;
-  if (!is_key(name) || strncmp(folder, name, 2) != 0 || folder[2] != '\0') return HD_OK;
-  cache_item item = {0};
+  if (!is_entry(folder, name)) return HD_OK;
   diags errors;
   diags_init(&errors);
-  memcpy(item.key, name, sizeof item.key);
   cache_entry_path(name, path);
-  hd_status status = file_read(c->folders[CACHE_OBJECTS], path, CACHE_FILE_MOST, &bytes, &size);
+  hd_status status = cache_read_file(c, path, &bytes, &size);
   bool gone = status == HD_IO && errno == ENOENT;
   if (status == HD_IO) diags_errorf(&errors, "cache.read", NULL, "can't be read: %s", strerror(errno));
-  if (status == HD_OK) status = item_read(bytes, size, l, &item, &errors);
-  item.size = size;
-  item.good = status == HD_OK;
-  if (errors.count > 0) copy_field(item.problem, sizeof item.problem, errors.items[0].message);
+  status = gone ? HD_OK : list_item(user, NULL, name, bytes, size, status, &errors);
   free(bytes);
   diags_finish(&errors);
-  if (status == HD_OUT_OF_MEMORY) return status;
-  if (!gone) l->visit(l->user, &item);
-  return HD_OK;
+  return status;
+}
+
+static hd_status list_packed(void *user, const char *pack, const char *key, const char *bytes, size_t size) {
+  diags errors;
+  diags_init(&errors);
+  hd_status status = list_item(user, pack, key, bytes, size, HD_OK, &errors);
+  diags_finish(&errors);
+  return status;
+}
+
+static void report_read(const cache *c, hd_status status, diags *errors) {
+  if (status == HD_IO && errors->count == 0)
+    diags_errorf(errors, "cache.read", NULL, "%s can't be read: %s", c->directory, strerror(errno));
 }
 
 hd_status cache_list(cache *c, bool verify, void (*visit)(void *user, const cache_item *item), void *user,
                      diags *errors) {
   listing l = {.verify = verify, .visit = visit, .user = user};
-  if (c->folders[CACHE_OBJECTS] < 0) return HD_OK;
-  hd_status status = each_file(c, list_file, &l);
-  if (status == HD_IO)
-    diags_errorf(errors, "cache.read", NULL, "%s can't be read: %s", c->directory, strerror(errno));
+  hd_status status = packs_each(c, list_packed, &l, errors);
+  if (status != HD_OK || c->folders[CACHE_OBJECTS] < 0) return status;
+  status = cache_each_file(c, list_file, &l);
+  report_read(c, status, errors);
   return status;
+}
+
+/* ---- Every entry's bytes ---- */
+
+typedef struct tour {
+  bool (*visit)(void *user, const char *place, const char *key, const void *bytes, size_t size);
+  void *user;
+  bool over;
+} tour;
+
+static hd_status tour_packed(void *user, const char *pack, const char *key, const char *bytes, size_t size) {
+  tour *t = user;
+  if (!t->over) t->over = !t->visit(t->user, pack, key, bytes, size);
+  return HD_OK;
+}
+
+static hd_status tour_file(cache *c, const char *folder, const char *name, void *user) {
+  tour *t = user;
+  char path[CACHE_PATH], *bytes = NULL;
+  size_t size = 0;
+  if (t->over || !is_entry(folder, name)) return HD_OK;
+  cache_entry_path(name, path);
+  hd_status status = cache_read_file(c, path, &bytes, &size);
+  if (status == HD_OK) t->over = !t->visit(t->user, c->directory, name, bytes, size);
+  free(bytes);
+  return status == HD_OUT_OF_MEMORY ? status : HD_OK; /* gone, or not to be read */
+}
+
+hd_status cache_each_entry(cache *c,
+                           bool (*visit)(void *user, const char *place, const char *key, const void *bytes,
+                                         size_t size),
+                           void *user, diags *errors) {
+  tour t = {.visit = visit, .user = user};
+  hd_status status = packs_each(c, tour_packed, &t, errors);
+  if (status != HD_OK || c->folders[CACHE_OBJECTS] < 0) return status;
+  status = cache_each_file(c, tour_file, &t);
+  report_read(c, status, errors);
+  return status;
+}
+
+typedef struct search {
+  const char *source;
+  char key[65];
+} search;
+
+static bool has_source(void *user, const char *place, const char *key, const void *bytes, size_t size) {
+  search *s = user;
+  cache_file file;
+  diags ignored;
+  (void)place;
+  diags_init(&ignored);
+  bool found = cache_file_parse(bytes, size, &file, &ignored) == HD_OK &&
+               file.key_text_size > strlen(s->source) &&
+               memcmp(file.key_text, s->source, strlen(s->source)) == 0;
+  diags_finish(&ignored);
+  if (found) memcpy(s->key, key, sizeof s->key);
+  return !found;
+}
+
+bool disk_find_source(cache *c, const char *source, char out_key[65]) {
+  search s = {.source = source};
+  tour t = {.visit = has_source, .user = &s};
+  if (c->folders[CACHE_OBJECTS] < 0) return false;
+  cache_each_file(c, tour_file, &t);
+  if (s.key[0] != '\0') memcpy(out_key, s.key, sizeof s.key);
+  return s.key[0] != '\0';
 }
 
 typedef struct clearing {
@@ -159,7 +255,7 @@ typedef struct clearing {
 } clearing;
 
 static void clear_one(int at, const char *path, bool counts, clearing *state) {
-  if (unlinkat(at, path, 0) == 0)
+  if (unlinkat(at, path, 0) == 0 || (errno == EISDIR && unlinkat(at, path, AT_REMOVEDIR) == 0))
     state->removed += counts;
   else if (errno != ENOENT && state->error == 0)
     state->error = errno;
@@ -169,7 +265,7 @@ static hd_status clear_file(cache *c, const char *folder, const char *name, void
   text path;
   text_init(&path);
   text_addf(&path, "%s/%s", folder, name);
-  if (!path.failed) clear_one(c->folders[CACHE_OBJECTS], text_string(&path), is_key(name), user);
+  if (!path.failed) clear_one(c->folders[CACHE_OBJECTS], text_string(&path), cache_is_key(name), user);
   hd_status status = path.failed ? HD_OUT_OF_MEMORY : HD_OK;
   text_finish(&path);
   return status;
@@ -199,7 +295,7 @@ hd_status cache_clear(cache *c, size_t *out_count, diags *errors) {
   hd_status status = HD_OK;
   cache_forget(c);
   if (c->folders[CACHE_OBJECTS] >= 0) {
-    status = each_file(c, clear_file, &state);
+    status = cache_each_file(c, clear_file, &state);
     if (status == HD_OK) status = clear_folder(c->folders[CACHE_QUARANTINE], &state);
     if (status == HD_OK) status = clear_folder(c->folders[CACHE_LOCKS], &state);
     if (status == HD_OK) status = remove_empty_folders(c->folders[CACHE_OBJECTS]);

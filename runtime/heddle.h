@@ -518,6 +518,11 @@ typedef struct hd_embedded {
  * not while another thread prepares. */
 HD_API hd_status hd_context_add_embedded(hd_context *context, const hd_embedded *embedded,
                                          hd_diagnostics *diagnostics);
+/* Lets the context find kernels in a file that `heddle pack` wrote (docs/cache.md), behind the packs that are
+ * there: those of the environment variable HEDDLE_PACKS, and earlier ones. HD_IO, HD_INVALID ("cache.pack"):
+ * it can't be read, isn't sound, or somebody else than root and the caller can write it: its code runs in this
+ * process. An entry is checked when it is used. Not while another thread prepares. */
+HD_API hd_status hd_context_add_pack(hd_context *context, const char *path, hd_diagnostics *diagnostics);
 /* The contract of an embedded spec by its name. HD_INVALID: there is none of this name. */
 HD_API hd_status hd_contract_embedded(const hd_embedded *embedded, const char *name,
                                       hd_contract **out_contract, hd_diagnostics *diagnostics);

@@ -31,8 +31,16 @@ needs=(
   "LLVM-C 22|test -e /usr/lib/llvm-22/include/llvm-c/Disassembler.h|llvm-22-dev"
 )
 
+# What only the tests need: a server for the shared cache. (Where systemd runs, Debian starts it on port 80 when it is installed.)
+test_needs=(
+  "nginx with WebDAV|have_nginx|nginx-light"
+  "libcurl|have_curl|libcurl4"
+)
+
 have_c_compiler() { echo '#include <stdio.h>' | "${CC:-cc}" -E - ; }
 have_numpy() { python3 -c 'import numpy' || /usr/bin/python3 -c 'import numpy'; }
+have_nginx() { [[ $(PATH=$PATH:/usr/sbin nginx -V 2>&1) == *http_dav_module* ]]; }
+have_curl() { compgen -G '/usr/lib*/libcurl.so.4' || compgen -G '/usr/lib/*/libcurl.so.4'; }
 have_clang() { command -v "${HEDDLE_CLANG:-clang-22}" || test -x /usr/lib/llvm-22/bin/clang; }
 
 say() { printf '%s\n' "$*"; }
@@ -215,6 +223,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     exit 0
   fi
   say "Setting up heddle in $root"
+  needs+=("${test_needs[@]}")
   setup_folders
   setup_packages
   setup_rocm

@@ -26,6 +26,7 @@ case ${CI:-} in 1 | true | yes) in_ci=true ;; esac
 
 began=$SECONDS
 say "Setting up"
+needs+=("${test_needs[@]}")
 setup_folders
 setup_packages
 setup_rocm

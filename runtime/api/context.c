@@ -33,18 +33,17 @@ void api_log(const hd_context *c, hd_severity severity, const char *format, ...)
   c->log(c->log_user, severity, message);
 }
 
-/* The first warning is said on creation; a later one (a full disk) is the cache's to count. */
+static void log_cache(void *user, const char *line) {
+  api_log(user, HD_WARNING, "cache: %s", line);
+}
+
 static hd_status open_session(hd_context *c, const hd_context_options *o, compiler_kind kind, diags *errors) {
-  bool in_memory = o->cache_directory != NULL && o->cache_directory[0] == '\0';
   size_t before = errors->count;
   hd_status status = session_open(o->device, kind, o->cache_directory, &c->session, errors);
   if (status != HD_OK) return status;
   for (size_t i = before; i < errors->count; i++)
-    if (!in_memory) api_log(c, HD_WARNING, "%s", errors->items[i].message);
-  if (in_memory && errors->count > before) { /* asked for: no word about it */
-    diags_finish(errors);
-    diags_init(errors);
-  }
+    api_log(c, HD_WARNING, "%s", errors->items[i].message);
+  cache_set_log(c->session.cache, log_cache, c);
   api_log(c, HD_NOTE, "%s is %s (%s), code objects in %s", o->device, c->session.facts.name,
           c->session.facts.target,
           cache_directory(c->session.cache)[0] != '\0' ? cache_directory(c->session.cache) : "memory");
@@ -135,6 +134,14 @@ void api_context_release(hd_context *c) {
 
 void hd_context_destroy(hd_context *c) {
   if (c != NULL) api_context_release(c);
+}
+
+hd_status hd_context_add_pack(hd_context *c, const char *path, hd_diagnostics *diagnostics) {
+  api_call call;
+  if (c == NULL || path == NULL) return HD_INVALID;
+  api_begin(&call, diagnostics);
+  if (!api_alive(c, call.errors)) return api_end(&call, HD_INVALID);
+  return api_end(&call, cache_add_pack(c->session.cache, path, call.errors));
 }
 
 hd_status hd_context_get_info(const hd_context *c, hd_context_info *out_info) {

@@ -1,6 +1,7 @@
 #include "../build.h"
 #include "../codeobject.h"
 #include "build_output.h"
+#include "store.h"
 #include "verbs.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,14 +231,14 @@ static int write_output(const cli *c, const build_plan *p, const build_result *r
   const build_set all = {p->files, p->file_count, p->jobs, p->job_file, results, p->job_count};
   diags d;
   if (code != EXIT_FINE) {
-    fprintf(stderr, "heddle build: %s is not written: not every kernel could be built\n",
+    fprintf(stderr, "heddle %s: %s is not written: not every kernel could be built\n", c->verb->name,
             cli_text(c, "output"));
     return code;
   }
   diags_init(&d);
   hd_status status = build_output_write(c, &all, &d);
   if (d.count) cli_complain(cli_text(c, "output"), NULL, &d);
-  if (status == HD_OUT_OF_MEMORY) fprintf(stderr, "heddle build: out of memory\n");
+  if (status == HD_OUT_OF_MEMORY) fprintf(stderr, "heddle %s: out of memory\n", c->verb->name);
   diags_finish(&d);
   return cli_exit_code(status);
 }
@@ -246,7 +247,7 @@ static int build_plan_run(const cli *c, build_plan *p, cache *store, compiler_ki
   size_t count = p->job_count > 0 ? (size_t)p->job_count : 1;
   build_result *results = calloc(count, sizeof *results);
   if (!results) {
-    fprintf(stderr, "heddle build: out of memory\n");
+    fprintf(stderr, "heddle %s: out of memory\n", c->verb->name);
     return EXIT_FAILED;
   }
   const compile_limits limits = {.seconds = cli_number(c, "timeout", 0)};
@@ -277,7 +278,7 @@ static int read_files(const cli *c, build_plan *p, const variant *v) {
   return worst;
 }
 
-static int build(cli *c) {
+int cli_build(cli *c) {
   build_plan p;
   variant v;
   compiler_kind kind;
@@ -287,7 +288,7 @@ static int build(cli *c) {
   if (code) return code;
   if (!plan_init(&p, c->argument_count)) {
     plan_finish(&p);
-    fprintf(stderr, "heddle build: out of memory\n");
+    fprintf(stderr, "heddle %s: out of memory\n", c->verb->name);
     return EXIT_FAILED;
   }
   code = read_files(c, &p, &v);
@@ -295,11 +296,10 @@ static int build(cli *c) {
     cache *store = NULL;
     diags d;
     diags_init(&d);
-    hd_status status = cache_open(NULL, &store, &d);
+    hd_status status = cli_open_cache(c, &store, &d);
     if (status != HD_OK) {
       code = cli_fail(c, "cache", NULL, &d, status);
     } else {
-      if (cache_warning(store)[0]) fprintf(stderr, "heddle build: cache: %s\n", cache_warning(store));
       code = build_plan_run(c, &p, store, kind, code);
       cache_close(store);
       diags_finish(&d);
@@ -345,5 +345,5 @@ const cli_verb verb_build = {
     .options = build_options,
     .fewest = 1,
     .most = -1,
-    .run = build,
+    .run = cli_build,
 };

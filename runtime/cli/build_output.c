@@ -1,10 +1,17 @@
 #include "build_output.h"
+#include "../cache_file.h"
 #include "../embed.h"
+#include "store.h"
+#include "verbs.h"
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_pack(const cli *c) {
+  return c->verb == &verb_pack;
+}
+
 bool build_output_wanted(const cli *c) {
-  return cli_text(c, "embed") || cli_flag(c, "bundle");
+  return is_pack(c) || cli_text(c, "embed") || cli_flag(c, "bundle");
 }
 
 int build_output_check(const cli *c) {
@@ -94,6 +101,27 @@ static hd_status write_bundles(const cli *c, const build_set *b, diags *d) {
   return status;
 }
 
+static hd_status write_pack(const cli *c, const build_set *b, diags *d) {
+  size_t count = (size_t)b->job_count;
+  pack_item *items = calloc(count + 1, sizeof *items);
+  text *files = calloc(count + 1, sizeof *files);
+  hd_status status = items && files ? HD_OK : HD_OUT_OF_MEMORY;
+  for (size_t i = 0; status == HD_OK && i < count; i++) {
+    const cache_entry *e = &b->results[i].entry;
+    text_init(&files[i]);
+    cache_file_write(e->key_text, e->descriptor, e->code_object, e->code_object_size, &files[i]);
+    if (files[i].failed) status = HD_OUT_OF_MEMORY;
+    items[i] = (pack_item){files[i].data, files[i].length};
+  }
+  if (status == HD_OK) status = cli_write_pack(c, cli_text(c, "output"), items, count, d);
+  for (size_t i = 0; files && i < count; i++)
+    text_finish(&files[i]);
+  free(files);
+  free(items);
+  return status;
+}
+
 hd_status build_output_write(const cli *c, const build_set *b, diags *d) {
+  if (is_pack(c)) return write_pack(c, b, d);
   return cli_flag(c, "bundle") ? write_bundles(c, b, d) : write_c(c, b, d);
 }

@@ -1,6 +1,7 @@
 #include "../cache.h"
 #include "../compile.h"
 #include "../device.h"
+#include "../http.h"
 #include "verbs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -86,12 +87,21 @@ static void examine_cache(examination *e) {
   finding *f = add(e, "cache", "");
   f->what[5] = 0;
   cache *store = NULL;
-  hd_status status = cache_open(NULL, &store, &f->diags);
+  diags d;
+  diags_init(&d);
+  hd_status status = cache_open(NULL, &store, &d);
   f->found = status == HD_OK && cache_directory(store)[0];
-  if (f->found) text_add(&f->text, cache_directory(store));
-  if (status == HD_OK && cache_warning(store)[0])
-    diags_errorf(&f->diags, "cache.memory-only", NULL, "%s", cache_warning(store));
+  if (status == HD_OK) cache_write_places(store, &f->text);
+  for (size_t i = 0; i < d.count; i++)
+    diags_errorf(&f->diags, d.items[i].code, NULL, "%s", d.items[i].message);
+  diags_finish(&d);
   cache_close(store);
+}
+
+/* What a shared cache is reached through; without one it isn't needed. */
+static void examine_curl(examination *e) {
+  finding *f = add(e, "http", "(for HEDDLE_CACHE_URL)");
+  f->found = http_version(&f->text, &f->diags) == HD_OK;
 }
 
 static void write_finding(const finding *f, text *out) {
@@ -127,6 +137,7 @@ static int doctor(cli *c) {
   examine_compilers(e);
   examine_devices(e);
   examine_cache(e);
+  examine_curl(e);
   bool compiles = any_found(e, "compiler"), runs = any_found(e, "device");
   if (c->json) {
     bool first = true;
@@ -162,8 +173,8 @@ const cli_verb verb_doctor = {
     .name = "doctor",
     .arguments = "",
     .summary = "say what is installed, what is missing and how to get it",
-    .details =
-        "Looks for compilers (hiprtc, clang with lld, nvrtc), devices (CUDA, HIP, emulated) and the cache.\n",
+    .details = "Looks for compilers (hiprtc, clang with lld, nvrtc), devices (CUDA, HIP, emulated) the "
+               "cache, and libcurl.\n",
     .examples = "  heddle doctor\n  heddle doctor --json\n",
     .result = "0 kernels can be compiled and run, 1 something for that is missing, 2 usage, 3 failure",
     .options = doctor_options,

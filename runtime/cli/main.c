@@ -30,7 +30,7 @@ static void write_overview(text *out) {
     text_addf(out, "  %-10s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
   text_add(out, "\n"
                 "heddle VERB --help shows a verb's options and examples.\n"
-                "HEDDLE_CACHE_DIR moves the cache of code objects.\n"
+                "HEDDLE_CACHE_DIR moves the cache of code objects, HEDDLE_PACKS adds read-only ones.\n"
                 "\nexit codes: 0 fine, 1 declined or differing, 2 usage, 3 failure\n");
 }
 

@@ -4,8 +4,8 @@
 
 #include "cli.h"
 
-extern const cli_verb verb_check, verb_key, verb_diff, verb_match, verb_view, verb_emit, verb_build, verb_run,
-    verb_reference, verb_verify, verb_bench, verb_tune, verb_profile, verb_inspect, verb_cache, verb_targets,
-    verb_doctor;
+extern const cli_verb verb_check, verb_key, verb_diff, verb_match, verb_view, verb_emit, verb_build,
+    verb_pack, verb_run, verb_reference, verb_verify, verb_bench, verb_tune, verb_profile, verb_inspect,
+    verb_cache, verb_targets, verb_doctor;
 
 #endif

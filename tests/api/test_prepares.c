@@ -2,6 +2,7 @@
 #include "fixture.h"
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,44 @@ Test(api_prepares, a_future_nobody_waits_for) {
   hd_future_destroy(f);
   hd_contract_destroy(good);
   hd_context_destroy(c);
+}
+
+/* ---- Packs ---- */
+
+Test(api_prepares, a_pack_serves_where_nothing_may_be_compiled) {
+  char folder[] = "/tmp/heddle-test-pack-XXXXXX", path[64], command[512];
+  watch w = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  hd_contract *contract = parse(spec_nhd);
+  const hd_job decode = job_of(contract, HD_DECODE);
+  hd_job other = decode;
+  hd_kernel *k = NULL;
+  MAKE(hd_kernel_info, info);
+  cr_assert(mkdtemp(folder) != NULL && getenv("HEDDLE") != NULL);
+  snprintf(path, sizeof path, "%s/spec.yaml", folder);
+  FILE *spec = fopen(path, "w");
+  cr_assert(spec != NULL && fputs(spec_nhd, spec) >= 0 && fclose(spec) == 0);
+  snprintf(command, sizeof command, "'%s' pack %s --target gfx950 -o %s/kernels.pack >/dev/null",
+           getenv("HEDDLE"), path, folder);
+  cr_assert_eq(system(command), 0);
+  setenv("HEDDLE_NO_JIT", "1", 1);
+  hd_context *c = fresh_context(on_log, &w);
+  SAYS(HD_UNAVAILABLE, "compile.no-jit", hd_prepare(c, &decode, &k, why));
+  SAYS(HD_IO, "cache.pack", hd_context_add_pack(c, "/nowhere/kernels.pack", why));
+  SAYS(HD_INVALID, "cache.pack", hd_context_add_pack(c, path, why));
+  snprintf(path, sizeof path, "%s/kernels.pack", folder);
+  OK(hd_context_add_pack(c, path, why));
+  OK(hd_prepare(c, &decode, &k, why));
+  OK(hd_kernel_get_info(k, &info));
+  cr_assert_str_eq(info.origin, "cache");
+  cr_assert(info.code_object_bytes > 0 && strlen(info.code_key) == 64);
+  hd_kernel_release(k);
+  other.variant = "w2";
+  SAYS(HD_UNAVAILABLE, "compile.no-jit", hd_prepare(c, &other, &k, why));
+  unsetenv("HEDDLE_NO_JIT");
+  hd_contract_destroy(contract);
+  hd_context_destroy(c);
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  cr_assert_eq(system(command), 0);
 }
 
 /* ---- Fork ---- */
