@@ -40,6 +40,24 @@ int64_t useful_splits(split_facts facts, int64_t splits, int64_t longest) {
   return splits < 1 ? 1 : splits;
 }
 
+bool splits_allowed(const spec_ints *factors, int64_t splits) {
+  bool any = !factors || factors->count == 0, listed = any && splits >= 1 && splits <= MOST_SPLITS;
+  for (int i = 0; !any && i < factors->count; i++)
+    listed |= factors->values[i] == splits;
+  return listed;
+}
+
+int64_t splits_among(const spec_ints *factors, int64_t splits) {
+  if (factors->count == 0) return splits < MOST_SPLITS ? splits : MOST_SPLITS;
+  int64_t below = 0, least = factors->values[0];
+  for (int i = 0; i < factors->count; i++) {
+    int64_t factor = factors->values[i];
+    if (factor <= splits && factor > below) below = factor;
+    if (factor < least) least = factor;
+  }
+  return below > 0 ? below : least;
+}
+
 /* Lists lie at the start of the workspace, partial results behind them. */
 static bool tensor_argument(const kernel_descriptor *k, tensor_name name, const tensors *t,
                             const int64_t dims[DIM_COUNT], int64_t lists_bytes, uint64_t *out_address,
@@ -96,11 +114,11 @@ static bool pack_arguments(const kernel_descriptor *k, const tensors *t, const i
 bool launch_grid(const kernel_descriptor *k, const int64_t dims[DIM_COUNT], uint32_t out_grid[3],
                  diags *errors) {
   for (int i = 0; i < 3; i++) {
-    int64_t workgroups = extent_value(&k->grid[i], dims);
-    if (workgroups > INT32_MAX) {
+    const int64_t workgroups = extent_value(&k->grid[i], dims), most = i == 0 ? INT32_MAX : MOST_SPLITS;
+    if (workgroups > most) {
       diags_errorf(errors, "launch.grid", NULL,
-                   "kernel %s needs %" PRId64 " workgroups in dimension %d, at most %d", k->symbol,
-                   workgroups, i, INT32_MAX);
+                   "kernel %s needs %" PRId64 " workgroups in dimension %d, at most %" PRId64, k->symbol,
+                   workgroups, i, most);
       return false;
     }
     out_grid[i] = workgroups < 0 ? 0 : (uint32_t)workgroups;

@@ -4,6 +4,7 @@
 
 #include "../generator/contract.h"
 #include "../generator/descriptor.h"
+#include "../generator/spec.h"
 #include "device.h"
 
 enum { TENSOR_MAX_RANK = LAYOUT_MAX_FACTORS };
@@ -76,6 +77,14 @@ typedef struct split_facts {
 
 split_facts split_facts_of(const descriptor *desc);
 int64_t launch_splits(split_facts facts, int64_t items, int64_t longest, int compute_units);
+/* Most splits of a launch, and workgroups in its second and third dimension: what every driver takes. */
+enum { MOST_SPLITS = 65535 };
+/* Whether a launch may use this number of splits: with `factors` (split.factors of a spec; NULL or of no
+ * entries: any) one of them. Matches and launches ask here alike. */
+bool splits_allowed(const spec_ints *factors, int64_t splits);
+/* The factor to take where `splits` are wanted: the largest up to that, else the smallest. */
+int64_t splits_among(const spec_ints *factors, int64_t splits);
+
 /* `splits` as far as they are of use: of a single sequence and kv head, one a tile. */
 int64_t useful_splits(split_facts facts, int64_t splits, int64_t longest);
 

@@ -95,13 +95,9 @@ static void check_features(question *q) {
     diags_decline(&q->answer->declines, "match.prefix", "query.rows", "rows behind a cached prefix",
                   "the same number of rows, at most %d, for each sequence", c->query.rows);
   if (r->splits == 0) return;
-  const spec_ints *splits = q->candidate->splits;
-  bool listed = r->splits > 0 && (!splits || splits->count == 0);
-  for (int i = 0; splits && i < splits->count; i++)
-    listed |= splits->values[i] == r->splits;
-  if (!listed)
+  if (!splits_allowed(q->candidate->splits, r->splits))
     diags_decline_number(&q->answer->declines, "match.split", "split.factors", r->splits,
-                         "one that the spec lists, or 0");
+                         "one that the spec lists, 65535 at most, or 0");
 }
 
 /* Entries of the longest list of pages that the table has room for. */

@@ -90,9 +90,10 @@ static bool read_sizes(const hd_kernel *k, const hd_sizes *from, hd_sizes *out_s
   return true;
 }
 
-int64_t api_splits(const hd_kernel *k, const prepared *p, const int64_t dims[DIM_COUNT], int64_t longest) {
+/* As the record or the policy has it. */
+static int64_t wanted_splits(const hd_kernel *k, const prepared *p, const int64_t dims[DIM_COUNT],
+                             int64_t longest) {
   const session *s = &k->context->session;
-  if (k->operation != OPERATION_DECODE) return 1;
   if (!p->by_record) return session_splits(s, &p->loaded, dims, longest, 0);
   const tune_shape launch = {dims[DIM_SEQS], longest, dims[DIM_KV_HEADS], (int)dims[DIM_ROWS], false};
   const split_facts facts = split_facts_of(&p->descriptor);
@@ -101,6 +102,11 @@ int64_t api_splits(const hd_kernel *k, const prepared *p, const int64_t dims[DIM
       .entry = &entry,
       .splits = tune_scale_splits(&k->bucket, k->bucket_splits, &launch, s->facts.compute_units)};
   return tune_choice_splits(&choice, facts, &launch, s->facts.compute_units);
+}
+
+int64_t api_splits(const hd_kernel *k, const prepared *p, const int64_t dims[DIM_COUNT], int64_t longest) {
+  if (k->operation != OPERATION_DECODE) return 1;
+  return splits_among(&k->split_factors, wanted_splits(k, p, dims, longest));
 }
 
 hd_status hd_kernel_splits(hd_kernel *k, const hd_sizes *sizes, int64_t *out_splits) {

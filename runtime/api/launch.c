@@ -46,6 +46,14 @@ static hd_status settle_splits(const hd_kernel *k, const prepared *p, const hd_a
                  "a split count or length is negative");
     return HD_INVALID;
   }
+  if (a->splits > 0 && !splits_allowed(&k->split_factors, a->splits)) {
+    char found[32];
+    snprintf(found, sizeof found, "%lld", (long long)a->splits);
+    diags_refusef(errors, "launch.splits", "splits", found, "one that the spec lists, 65535 at most, or 0",
+                  "%s splits are not among those that %s may use: its split.factors, 65535 at most", found,
+                  k->name);
+    return HD_DECLINED;
+  }
   int64_t longest = a->longest > 0 ? a->longest : capacity(&k->contract, t, dims);
   dims[DIM_SPLITS] = a->splits > 0 ? a->splits : api_splits(k, p, dims, longest);
   return HD_OK;

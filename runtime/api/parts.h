@@ -107,6 +107,7 @@ struct hd_kernel {
   contract contract; /* resolved for the context's target */
   char contract_key[65];
   char *name; /* the contract's */
+  spec_ints split_factors;
   operation operation;
   variant variant;
   bool free_variant; /* nobody asked for this one */

@@ -208,6 +208,7 @@ static hd_status fill_kernel(hd_kernel *k, hd_context *c, const hd_job *j, diags
     return HD_INVALID;
   }
   k->contract = contract_resolve(&j->contract->spec.contract, c->session.target->fp8);
+  k->split_factors = j->contract->spec.split_factors;
   hd_status status = choose_variant(k, c, j, errors);
   if (status != HD_OK) return status;
   k->name = strdup(j->contract->spec.name);

@@ -205,7 +205,9 @@ static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel
     if (asked == 0 && k->choice.found)
       asked = tune_choice_splits(&k->choice, split_facts_of(kernel->descriptor), &k->shape,
                                  s->facts.compute_units);
-    k->dims[DIM_SPLITS] = session_splits(s, kernel, k->dims, k->shape.length, asked);
+    int64_t splits = session_splits(s, kernel, k->dims, k->shape.length, asked);
+    k->dims[DIM_SPLITS] =
+        cli_int(c, "split", 0) > 0 ? splits : splits_among(&k->file.spec.split_factors, splits);
   }
   hd_status status = session_upload(s, &k->contract, name, &k->set.host, &on_device, d);
   if (status != HD_OK) return status;

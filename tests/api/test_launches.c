@@ -1,6 +1,7 @@
 /* Launches, bindings and graphs through heddle.h, on the emulated device and on HIP over it; on hardware:
  * HEDDLE_TEST_DEVICE=cuda:0 build/tests/api/test_api_launches --filter 'api_launches/a_*' */
 #include "fixture.h"
+#include <stdbool.h>
 #include <math.h>
 
 static const char *const devices[] = {"emu:gfx950", "hip:0"};
@@ -191,6 +192,59 @@ Test(api_launches, a_kernel_that_is_not_prepared_is_not_compiled_under_capture) 
     hd_stream_destroy(e.context, s);
     engine_close(&e);
   }
+}
+
+/* What the spec lists bounds what is launched, by number or by policy, and a match says the same. */
+Test(api_launches, split_counts_are_those_of_the_spec) {
+  static const char suffix[] = "split: {factors: [2, 3]}\n";
+  char yaml[sizeof spec_nhd + sizeof suffix];
+  engine e;
+  engine_open(&e, device_at(0));
+  strcat(strcpy(yaml, spec_nhd), suffix);
+  hd_contract *listed = parse(yaml);
+  hd_kernel *k = prepare(e.context, listed, HD_DECODE);
+  const hd_candidate candidates[] = {{.contract = listed}, {.contract = e.contract}};
+  const int64_t asked[] = {2, 3, 1, 4, 65535, 65536, INT32_MAX};
+  float out[2][OUT_FLOATS];
+  MAKE(hd_match_request, request);
+  MAKE(hd_sizes, sizes);
+  request.operation = HD_DECODE;
+  request.causal = 1;
+  request.tensors = e.read;
+  request.tensor_count = READ_COUNT;
+  for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
+    for (int free = 0; free < 2; free++) {
+      const bool served = free ? asked[i] <= 65535 : i < 2;
+      hd_arguments a = engine_arguments(&e, asked[i]);
+      size_t chosen = 0;
+      request.splits = (int32_t)asked[i];
+      hd_kernel *kernel = free ? e.decode : k;
+      cr_assert_eq(hd_match(&request, &candidates[free], 1, "gfx950", &chosen, NULL) == HD_OK, served,
+                   "match: %d splits", (int)asked[i]);
+      if (served && a.workspace_bytes >= asked[i] * SEQS * Q_HEADS * (DIM + 4) * 4)
+        OK(hd_launch(kernel, &a, NULL, why));
+      else
+        SAYS(HD_DECLINED, served ? "launch.workspace" : "launch.splits", hd_launch(kernel, &a, NULL, why));
+    }
+  sizes.seqs = SEQS;
+  sizes.kv_heads = KV_HEADS;
+  for (sizes.longest = 1; sizes.longest <= 100000; sizes.longest *= 10) {
+    int64_t splits = 0, bytes = 0;
+    OK(hd_kernel_splits(k, &sizes, &splits));
+    cr_assert(splits == 2 || splits == 3, "%d splits for %d tokens", (int)splits, (int)sizes.longest);
+    OK(hd_kernel_workspace(k, &sizes, &bytes));
+    cr_assert_gt(bytes, 0);
+  }
+  hd_arguments by_policy = engine_arguments(&e, 0);
+  OK(hd_launch(k, &by_policy, NULL, why));
+  engine_out(&e, out[0]);
+  by_policy.splits = 3;
+  OK(hd_launch(k, &by_policy, NULL, why));
+  engine_out(&e, out[1]);
+  cr_assert_eq(difference(out[0], out[1]), 0.0, "a page table of this length is split in three");
+  hd_kernel_release(k);
+  hd_contract_destroy(listed);
+  engine_close(&e);
 }
 
 /* Workspace asked for with the largest sizes is enough for every smaller launch, whatever the policy splits.
