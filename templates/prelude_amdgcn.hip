@@ -156,6 +156,10 @@ struct format_fp8 {
 #if defined(__gfx950__)
     halves[0] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_scalef32_pk_f16_fp8(word, 1.0f, false));
     halves[1] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_scalef32_pk_f16_fp8(word, 1.0f, true));
+#elif defined(__gfx1250__)
+    pin(word); // LLVM 22 otherwise loses a loaded word after its first half was converted (docs/targets.md)
+    halves[0] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pk_f16_fp8((short)word));
+    halves[1] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pk_f16_fp8((short)(word >> 16)));
 #else // by way of fp32
     float2_t low = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, false);
     float2_t high = __builtin_amdgcn_cvt_pk_f32_fp8((int)word, true);
