@@ -995,6 +995,55 @@ EACH_BUILD(names_copies_used_before_they_landed) {
   bench_close(&t);
 }
 
+/* A copy past the registers may write LDS before an access that was asked for earlier has come to it. */
+EACH_BUILD(names_copies_over_what_is_still_being_read) {
+  int words[128];
+  bench t;
+  if (strcmp(b->target, "gfx1201") == 0) return; /* has no such copies */
+  for (int n = 0; n < 128; ++n)
+    words[n] = 3 * n + 1;
+  bench_open_part(&t, b, "overtaken");
+  bool split = strcmp(b->target, "gfx1250") == 0;
+  int lanes = split ? 32 : 64;
+  shape one = {{1, 1, 1}, {lanes, 1, 1}, 0};
+  struct {
+    device_pointer in, out;
+    int over;
+  } args = {put(&t, words, sizeof words), put(&t, NULL, 256), 0};
+  static const struct {
+    const char *kernel;
+    int over;
+    const char *gfx9, *gfx12; /* NULL: no fault */
+  } rows[] = {
+      {"copies_over_a_read", 0, "lgkmcnt must be at most 1 here", "dscnt must be at most 1 here"},
+      {"copies_over_a_read", 1, "lgkmcnt must be at most 0 here", "dscnt must be at most 0 here"},
+      {"copies_over_the_second_read", 0, NULL, NULL},
+      {"copies_over_the_second_read", 1, "lgkmcnt must be at most 0 here", "dscnt must be at most 0 here"},
+      {"copies_behind_the_reads", 0, NULL, NULL},
+      {"copies_behind_the_reads", 1, NULL, NULL},
+      {"copies_over_a_write", 0, "an access of wave 0", "an access of wave 0"},
+  };
+  for (size_t n = 0; n < sizeof rows / sizeof *rows; ++n) {
+    const char *phrase = split ? rows[n].gfx12 : rows[n].gfx9;
+    args.over = rows[n].over;
+    if (phrase) {
+      expect_fault(&t, rows[n].kernel, one, &args, sizeof args, phrase);
+      diags_finish(&t.list);
+      diags_init(&t.list);
+      continue;
+    }
+    run(&t, rows[n].kernel, one, &args, sizeof args);
+    int out[64];
+    get(&t, out, args.out, (size_t)lanes * sizeof *out);
+    for (int k = 0; k < lanes; ++k) {
+      int first = words[k], second = words[64 + k];
+      cr_assert_eq(out[k], first + second + first + (args.over ? first : second), "%s: %s: lane %d", t.label,
+                   rows[n].kernel, k);
+    }
+  }
+  bench_close(&t);
+}
+
 EACH_BUILD(watches_only_when_asked) {
   bench t;
   setenv("HEDDLE_EMU_WATCH", "0", 1);

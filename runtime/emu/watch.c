@@ -221,6 +221,36 @@ static bool check_landings(emu_wave *w, const emu_instruction *i, int lane, uint
   return true;
 }
 
+/* Copies take another way to LDS than its own instructions, which they may overtake. */
+static bool is_copy_to_lds(const emu_instruction *i) {
+  if (!i->access) return true; /* tensors */
+  return i->access->kind == EMU_LOAD_TO_LDS || i->access->kind == EMU_ASYNC_TO_LDS || i->lds;
+}
+
+/* Is an access that was asked for before still to come to the byte? Its number's distance from what has been
+ * waited for tells, modulo 2^26. */
+static bool still_asked(const emu_wave *w, uint32_t asked, uint32_t *out_left) {
+  const emu_watch *watch = w->group->waves[asked & 63].state->watch;
+  uint32_t number = asked >> 6, ahead = (number - watch->done[EMU_COUNTER_LDS]) & 0x3ffffff;
+  *out_left = (watch->issued[EMU_COUNTER_LDS] - number) & 0x3ffffff;
+  return asked && ahead && ahead < 0x2000000;
+}
+
+static bool overtaken(emu_wave *w, const emu_instruction *i, int lane, uint32_t offset, uint32_t bytes) {
+  uint32_t left;
+  for (uint32_t n = offset; n < offset + bytes; ++n) {
+    uint32_t asked = w->group->shadow[n].asked;
+    if (!still_asked(w, asked, &left)) continue;
+    emu_fault(
+        w, i, lane,
+        "LDS bytes %u to %u are overwritten by a copy while an access of wave %u to them is under way: %s "
+        "must be at most %u here",
+        offset, offset + bytes - 1, asked & 63, counter_name(w, EMU_COUNTER_LDS), left);
+    return true;
+  }
+  return false;
+}
+
 /* ---- Order between waves: what barriers give, told by vector clocks ---- */
 
 static void take_later(uint32_t to[EMU_MAX_WAVES], const uint32_t from[EMU_MAX_WAVES]) {
@@ -260,9 +290,12 @@ bool emu_watch_lds(emu_wave *w, const emu_instruction *i, int lane, uint32_t off
   emu_group *group = w->group;
   uint32_t wave = (uint32_t)w->index, tag = (w->state->watch->known[wave] << 6 | wave) + 1;
   if (group->copies_in_flight && !check_landings(w, i, lane, offset, bytes)) return false;
-  bool several = group->wave_count > 1;
+  bool several = group->wave_count > 1, counted = i->access && (i->space == EMU_LDS || i->space == EMU_FLAT);
+  uint32_t asked = (w->state->watch->issued[EMU_COUNTER_LDS] + 1) << 6 | wave;
+  if (touch == EMU_TOUCH_WRITE && is_copy_to_lds(i) && overtaken(w, i, lane, offset, bytes)) return false;
   for (uint32_t n = offset; n < offset + bytes; ++n) {
     emu_shadow *s = &group->shadow[n];
+    if (counted) s->asked = asked;
     if (touch == EMU_TOUCH_READ) {
       if (!s->written) {
         emu_fault(w, i, lane, "LDS byte %u is read, and nothing wrote it", n);

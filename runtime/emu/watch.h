@@ -1,6 +1,7 @@
 /* What hardware would only show as a wrong answer now and then: registers used before the load into them was
- * waited for, LDS read before a copy into it has landed, races between waves in LDS, LDS and memory that
- * nothing wrote, and waves that part at a barrier. On by default; HEDDLE_EMU_WATCH=0 turns it off for speed.
+ * waited for, LDS read before a copy into it has landed, LDS that a copy overwrites too early, races between
+ * waves in LDS, LDS and memory that nothing wrote, and waves that part at a barrier. On by default;
+ * HEDDLE_EMU_WATCH=0 turns it off for speed.
  */
 #ifndef HEDDLE_EMU_WATCH_H
 #define HEDDLE_EMU_WATCH_H
@@ -51,9 +52,11 @@ typedef struct emu_order {
   uint32_t coming[EMU_MAX_WAVES], opened[EMU_MAX_WAVES];
 } emu_order;
 
-/* Who touched a byte of LDS last. A tag is (epoch << 6 | wave) + 1; 0: nobody. */
+/* Who touched a byte of LDS last. A tag is (epoch << 6 | wave) + 1; 0: nobody. `asked`: the last access of
+ * any kind that LDS's own counter holds, (its number in that counter << 6 | wave); numbers are kept modulo
+ * 2^26. */
 typedef struct emu_shadow {
-  uint32_t written, read[2];
+  uint32_t written, read[2], asked;
 } emu_shadow;
 
 typedef enum emu_touch { EMU_TOUCH_READ, EMU_TOUCH_WRITE, EMU_TOUCH_ATOMIC } emu_touch;
