@@ -333,6 +333,16 @@ void bind_expected_shape(const contract *c, tensor_name name, text *out) {
   text_add(out, "]");
 }
 
+int bind_alignment(tensor_name name, dtype format) {
+  static const bool one_at_a_time[TENSOR_COUNT] = {
+      [TENSOR_PAGE_TABLE] = true,    [TENSOR_LENGTHS] = true,       [TENSOR_KV_INDPTR] = true,
+      [TENSOR_KV_INDICES] = true,    [TENSOR_LAST_PAGE_LEN] = true, [TENSOR_BLOCK_LIST] = true,
+      [TENSOR_ROW_SEQUENCES] = true, [TENSOR_TOKEN_LIST] = true,    [TENSOR_SLOT_MAPPING] = true,
+      [TENSOR_SINKS] = true,         [TENSOR_LSE] = true,
+  };
+  return one_at_a_time[name] ? dtype_bytes(format) : LOAD_BYTES;
+}
+
 int64_t tensor_elements(const tensor *t) {
   int64_t product = 1;
   for (int i = 0; i < t->rank; i++)

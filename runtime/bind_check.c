@@ -115,10 +115,12 @@ static void check_present(binding *b, tensor_name name, dtype expected) {
   }
   check_format(b, name, expected);
   check_dense(b, name);
-  if (t->data % LOAD_BYTES == 0) return;
-  diags_refusef(b->errors, "bind.alignment", tensor_name_text(name), "another address",
-                "a multiple of 16 bytes", "%s lies at an address that is not a multiple of 16 bytes",
-                tensor_name_text(name));
+  char allowed[32];
+  const int bytes = bind_alignment(name, expected);
+  if (t->data % (uint64_t)bytes == 0) return;
+  snprintf(allowed, sizeof allowed, "a multiple of %d bytes", bytes);
+  diags_refusef(b->errors, "bind.alignment", tensor_name_text(name), "another address", allowed,
+                "%s lies at an address that is not %s", tensor_name_text(name), allowed);
   b->good = false;
 }
 

@@ -207,7 +207,8 @@ enum { HD_MAX_RANK = 16 };
 typedef struct hd_tensor {
   hd_tensor_name name;
   hd_dtype dtype;
-  uint64_t address; /* of the first element, in the device's memory; a multiple of 16 */
+  uint64_t address; /* of the first element, in the device's memory; a multiple of 16, of indices, lengths,
+                       sinks and lse of an element's bytes */
   const int64_t *shape;
   const int64_t *strides; /* elements, one a dimension; NULL: dense, row-major */
   const hd_axes *axes;    /* NULL: the contract's factors */
@@ -520,8 +521,8 @@ HD_API hd_status hd_context_add_embedded(hd_context *context, const hd_embedded 
                                          hd_diagnostics *diagnostics);
 /* Lets the context find kernels in a file that `heddle pack` wrote (docs/cache.md), behind the packs that are
  * there: those of the environment variable HEDDLE_PACKS, and earlier ones. HD_IO, HD_INVALID ("cache.pack"):
- * it can't be read, isn't sound, or somebody else than root and the caller can write it: its code runs in this
- * process. An entry is checked when it is used. Not while another thread prepares. */
+ * it can't be read, isn't sound, or somebody else than root and the caller can write it: its code runs in
+ * this process. An entry is checked when it is used. Not while another thread prepares. */
 HD_API hd_status hd_context_add_pack(hd_context *context, const char *path, hd_diagnostics *diagnostics);
 /* The contract of an embedded spec by its name. HD_INVALID: there is none of this name. */
 HD_API hd_status hd_contract_embedded(const hd_embedded *embedded, const char *name,

@@ -51,6 +51,10 @@ bool bind_tensor(const contract *c, tensor_name name, const int64_t dims[DIM_COU
 /* The expected shape of `name` as text ("[seqs*rows, q_heads, 128]"), for messages and --help. */
 void bind_expected_shape(const contract *c, tensor_name name, text *out);
 
+/* Bytes that the address of `name` is a multiple of: an element's of what kernels read or write one at a time
+ * (indices, lengths, sinks, lse), else those of the widest load. `format`: the tensor's. */
+int bind_alignment(tensor_name name, dtype format);
+
 /* Entries of a list of pages that is made of `listed` blocks or tokens: its length, then the pages. */
 int64_t bind_list_width(const contract *c, int64_t listed);
 /* Most tokens that a row can list; INT64_MAX where it lists nothing. */

@@ -277,6 +277,34 @@ Test(bind, an_address_off_16_bytes_is_refused) {
                  "k_cache lies at an address that is not a multiple of 16 bytes");
 }
 
+/* Engines cut lengths, tables and slots out of longer ones; kernels read them one at a time. */
+Test(bind, indices_and_logits_lie_at_any_address_of_their_own_size) {
+  static const struct {
+    const char *operation;
+    tensor_name name;
+    uint64_t good, bad;
+  } places[] = {{"decode", TENSOR_LENGTHS, 68, 66},
+                {"decode", TENSOR_PAGE_TABLE, 76, 74},
+                {"write", TENSOR_SLOT_MAPPING, 72, 68}};
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    tensors t = strcmp(places[i].operation, "decode") == 0 ? decode_tensors() : write_tensors();
+    tensor *moved = &t.by_name[places[i].name];
+    const contract c = shuffled_contract();
+    int64_t dims[DIM_COUNT];
+    char message[128];
+    diags d;
+    diags_init(&d);
+    moved->data = places[i].good;
+    cr_expect_eq(bind_dims(&c, places[i].operation, &t, dims, &d), HD_OK, "%s",
+                 tensor_name_text(places[i].name));
+    diags_finish(&d);
+    moved->data = places[i].bad;
+    snprintf(message, sizeof message, "%s lies at an address that is not a multiple of %d bytes",
+             tensor_name_text(places[i].name), dtype_bytes(moved->dtype));
+    expect_decline(places[i].operation, &t, "bind.alignment", message);
+  }
+}
+
 /* Binds against a contract that selects in another way. */
 static hd_status bind_selected(const tensors *t, select_form form, select_per per, int64_t dims[DIM_COUNT]) {
   contract c = shuffled_contract();

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Alignment of a workspace, as of every tensor. */
+/* Alignment of a workspace. */
 enum { ADDRESS_ALIGNMENT = 16 };
 
 static hd_status refuse_capture(const hd_kernel *k, diags *errors) {
@@ -185,7 +185,10 @@ void hd_binding_destroy(hd_binding *b) {
 }
 
 static hd_status set_address(hd_binding *b, tensor_name name, uint64_t address) {
-  if (address % ADDRESS_ALIGNMENT != 0) return HD_INVALID;
+  tensor wanted = {.dtype = DTYPE_FP32};
+  const int64_t unknown[DIM_COUNT] = {0};
+  bind_tensor(&b->kernel->contract, name, unknown, &wanted);
+  if (address % (uint64_t)bind_alignment(name, wanted.dtype) != 0) return HD_INVALID;
   return launch_pack_set(&b->pack, &b->prepared->descriptor, name, address) ? HD_OK : HD_INVALID;
 }
 

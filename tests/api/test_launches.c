@@ -113,6 +113,36 @@ Test(api_launches, what_does_not_fit_is_refused_and_nothing_runs) {
   engine_close(&e);
 }
 
+/* Lengths and tables cut out of longer ones, as engines that halve a batch do. */
+Test(api_launches, indices_may_begin_anywhere) {
+  for (int d = 0; d < DEVICES; d++) {
+    static const int32_t lengths[SEQS + 3] = {900, 900, 900, 40, 7, 100};
+    engine e;
+    float whole[OUT_FLOATS], cut[OUT_FLOATS];
+    int32_t table[1 + PAGES];
+    engine_open(&e, device_at(d));
+    const hd_arguments a = engine_arguments(&e, 2);
+    OK(hd_launch(e.decode, &a, NULL, why));
+    engine_out(&e, whole);
+    OK(hd_memory_copy_out(e.context, NULL, table + 1, e.read[3].address, sizeof table - 4, why));
+    e.read[4].address = on_device(e.context, lengths, sizeof lengths) + 12;
+    e.read[3].address = on_device(e.context, table, sizeof table) + 4;
+    hd_binding *b = NULL;
+    OK(hd_bind(e.decode, &a, &b, why));
+    OK(hd_binding_launch(b, NULL, why));
+    engine_out(&e, cut);
+    cr_assert_eq(difference(whole, cut), 0.0);
+    engine_forget_out(&e);
+    OK(hd_binding_set_address(b, HD_TENSOR_LENGTHS, e.read[4].address));
+    cr_assert_eq(hd_binding_set_address(b, HD_TENSOR_LENGTHS, e.read[4].address + 2), HD_INVALID);
+    OK(hd_binding_launch(b, NULL, why));
+    engine_out(&e, cut);
+    cr_assert_eq(difference(whole, cut), 0.0);
+    hd_binding_destroy(b);
+    engine_close(&e);
+  }
+}
+
 /* A graph is captured while sequences are short and replayed while they grow to what the page table has room
  * for. Its split count comes from that room. */
 Test(api_launches, a_captured_launch_serves_growing_lengths) {
