@@ -133,13 +133,14 @@ hd_status cache_entry_read(const char *key, const void *bytes, size_t size, memo
   return status;
 }
 
-/* What disk_store could not do is said, counted, and no failure. */
+/* What disk_store could not do is counted, and no failure; it is said once, until it can again. A folder that
+ * is only read was reported when it was opened. */
 static void store_file(cache *c, const char *key, const void *file, size_t size) {
   bool stored = c->folders[CACHE_OBJECTS] < 0 || disk_store(c, key, file, size) == HD_OK;
-  if (!stored && (c->writable || !atomic_load(&c->warned))) /* a read-only folder was reported when opened */
-    cache_say(c, "cache.store", "a new kernel is kept in memory: writing to %s failed: %s", c->directory,
-              strerror(errno));
+  const char *why = stored ? "" : strerror(errno);
   cache_count(c, stored ? &c->counts.stores : &c->counts.store_failures);
+  if (atomic_exchange(&c->store_fails, !stored) || stored || !c->writable) return;
+  cache_say(c, "cache.store", "new kernels are kept in memory: writing to %s failed: %s", c->directory, why);
 }
 
 static hd_status find_in_layers(cache *c, const char *key, memory_entry **out_entry) {

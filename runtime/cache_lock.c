@@ -72,6 +72,14 @@ static hd_status lock_taken(cache *c, const char *key, int fd, cache_lock **out_
   return HD_OK;
 }
 
+/* Of a file system without locks once, of a holder that takes too long each time. errno says why. */
+static void say_unlocked(cache *c, const char *key, bool broken) {
+  if (!broken)
+    cache_say(c, "cache.lock", "entry %.12s is compiled without its lock: who holds it takes too long", key);
+  else if (!atomic_exchange(&c->locks_broken, true))
+    cache_say(c, "cache.lock", "kernels are compiled without locks in %s: %s", c->directory, strerror(errno));
+}
+
 hd_status cache_lock_key(cache *c, const char *key_text, double seconds, cache_lock **out_lock) {
   char key[65];
   double end = seconds_now() + seconds;
@@ -87,8 +95,7 @@ hd_status cache_lock_key(cache *c, const char *key_text, double seconds, cache_l
     if (a == ATTEMPT_HELD) return lock_taken(c, key, fd, out_lock);
     if (a == ATTEMPT_BUSY && seconds <= 0) return HD_UNAVAILABLE;
     if (a == ATTEMPT_BROKEN || seconds_now() >= end) {
-      cache_say(c, "cache.lock", "entry %.12s is compiled without its lock: %s", key,
-                a == ATTEMPT_BROKEN ? strerror(errno) : "who holds it took too long");
+      say_unlocked(c, key, a == ATTEMPT_BROKEN);
       *out_lock = NULL;
       return HD_OK;
     }

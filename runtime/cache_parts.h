@@ -45,7 +45,8 @@ struct cache {
   char warning[512];
   cache_log_function log;
   void *log_user;
-  atomic_bool warned; /* set once, after `warning` is written */
+  atomic_bool warned;                    /* set once, after `warning` is written */
+  atomic_bool store_fails, locks_broken; /* said already */
 };
 
 /* "ab/abcd…" below objects/. */

@@ -323,9 +323,10 @@ typedef struct hd_job {
   const hd_sizes *shape;
 } hd_job;
 
-/* Finds the code object (embedded, in the cache), or compiles it, and loads it. Takes as long as that:
- * microseconds to seconds. HD_DECLINED: the contract isn't served here, or doesn't compile. HD_UNAVAILABLE:
- * no compiler, or it couldn't be started. Never call it while this thread captures a graph. */
+/* Finds the code object (embedded, in packs, in the cache folder, in a shared cache), or compiles it, and
+ * loads it. Takes as long as that: microseconds to seconds. HD_DECLINED: the contract isn't served here, or
+ * doesn't compile. HD_UNAVAILABLE: no compiler, or it couldn't be started, or HEDDLE_NO_JIT is set
+ * ("compile.no-jit" names what is missing). Never call it while this thread captures a graph. */
 HD_API hd_status hd_prepare(hd_context *context, const hd_job *job, hd_kernel **out_kernel,
                             hd_diagnostics *diagnostics);
 
@@ -384,7 +385,7 @@ typedef struct hd_kernel_info {
   const char *operation, *target, *variant;
   const char *code_key;   /* of the code object in the cache; "" when embedded */
   const char *compiler;   /* "" when embedded */
-  const char *origin;     /* "compiled", "cache" or "embedded" */
+  const char *origin;     /* "compiled", "cache" (packs and shared cache included) or "embedded" */
   const char *descriptor; /* launch descriptor, JSON */
   const void *code_object;
   size_t code_object_bytes;

@@ -1,7 +1,9 @@
 /* Disks, file systems and other processes that misbehave: each fault gives a right answer and one line in the
  * log. The calls that fail are wrapped by the linker (tests/meson.build). docs/cache.md has the table. */
 #include "cache_fixture.h"
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -107,6 +109,26 @@ Test(cache_faults, a_disk_that_is_full_at_any_byte) {
   }
 }
 
+Test(cache_faults, a_disk_that_stays_full_is_one_line_until_it_had_room_again) {
+  sample s = make_sample("gfx950");
+  lines log = {0};
+  cache *c = open_cache();
+  cache_set_log(c, take_line, &log);
+  for (int round = 1; round <= 2; round++) {
+    faults.armed = true;
+    for (int i = 0; i < 3; i++) {
+      faults.write_room = 100;
+      store(c, i == 0 ? "a" : i == 1 ? "b" : "c", &s);
+    }
+    faults.armed = false;
+    cr_expect(log.count == round && counts_of(c).store_failures == 3u * (unsigned)round, "%d lines",
+              log.count);
+    store(c, "d", &s);
+    cr_expect(counts_of(c).stores == (unsigned)round);
+  }
+  cache_close(c);
+}
+
 Test(cache_faults, a_flush_that_fails) {
   faults.fsync_error = EIO;
   cr_expect(store_under_fault("Input/output error") == HD_DECLINED);
@@ -136,8 +158,9 @@ Test(cache_faults, a_file_system_without_locks) {
   faults.flock_error = ENOLCK;
   faults.armed = true;
   cr_expect(cache_lock_key(c, "key", 5, &lock) == HD_OK && lock == NULL);
+  cr_expect(cache_lock_key(c, "another", 0, &lock) == HD_OK && lock == NULL);
   store(c, "key", &s);
-  cr_expect(log.count == 1 && strstr(log.last, "without its lock") != NULL, "%s", log.last);
+  cr_expect(log.count == 1 && strstr(log.last, "without") != NULL, "%s", log.last);
   cache_close(c);
   cr_expect(find_fresh("key", &n) == HD_OK);
 }
@@ -159,6 +182,101 @@ Test(cache_faults, an_entry_that_cannot_be_read_now_is_a_miss_and_stays) {
   cr_expect(log.count == 1 && counts_of(c).quarantined == 0, "%s", log.last);
   cache_close(c);
   cr_expect(find_fresh("key", &n) == HD_OK);
+}
+
+/* ---- A shared cache that can't be reached ---- */
+
+static double later; /* seconds by which the clock is ahead */
+int __real_clock_gettime(clockid_t clock, struct timespec *out_time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time) {
+  int result = __real_clock_gettime(clock, out_time);
+  out_time->tv_sec += (time_t)later;
+  return result;
+}
+
+/* A port that is taken, where nobody listens; with `listen_now` somebody does. */
+static int open_port(bool listen_now, char out_url[64]) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof address;
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  cr_assert(fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 &&
+            getsockname(fd, (struct sockaddr *)&address, &size) == 0);
+  if (listen_now) cr_assert(listen(fd, 4) == 0);
+  snprintf(out_url, 64, "http://127.0.0.1:%d", ntohs(address.sin_port));
+  return fd;
+}
+
+/* Opens a cache in memory over this address. */
+static cache *open_tier(const char *url, lines *log) {
+  cache *c = NULL;
+  diags errors;
+  diags_init(&errors);
+  setenv("HEDDLE_CACHE_URL", url, 1);
+  setenv("HEDDLE_CACHE_TIMEOUT", "5", 1);
+  cr_assert(cache_open("", &c, &errors) == HD_OK && errors.count == 0);
+  cache_set_log(c, take_line, log);
+  diags_finish(&errors);
+  return c;
+}
+
+Test(cache_faults, a_shared_cache_that_is_down_is_asked_more_and_more_seldom, .timeout = 30) {
+  static const int pauses[] = {30, 60, 120, 240, 480, 960, 960};
+  lines log = {0};
+  char url[64], key[16], pause[32];
+  cache_entry found;
+  sample s = make_sample("gfx950");
+  int fd = open_port(false, url);
+  cache *c = open_tier(url, &log);
+  for (int i = 0; i < 7; i++) {
+    snprintf(key, sizeof key, "key %d", i);
+    cr_expect(cache_find(c, key, &found) == HD_DECLINED);
+    store(c, key, &s);
+    cache_share(c, key);
+    snprintf(pause, sizeof pause, "alone for %d s", pauses[i]);
+    cr_expect(log.count == i + 1 && strstr(log.last, pause) != NULL, "%d: \"%s\"", i, log.last);
+    cr_expect(cache_find(c, key, &found) == HD_OK, "what is in memory needs nobody");
+    later += pauses[i] - 2;
+    cr_expect(cache_find(c, "none", &found) == HD_DECLINED && log.count == i + 1, "not yet");
+    later += 2.5;
+  }
+  cr_expect(counts_of(c).tier_failures == 7 && counts_of(c).tier_puts == 0);
+  cache_close(c);
+  close(fd);
+}
+
+/* Answers one request with 404, in a child. */
+static pid_t serve_one(int fd) {
+  static const char answer[] = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  char request[4096];
+  pid_t child = fork();
+  if (child != 0) return child;
+  int connection = accept(fd, NULL, NULL);
+  if (connection < 0 || recv(connection, request, sizeof request, 0) <= 0) _exit(1);
+  _exit(send(connection, answer, strlen(answer), 0) == (ssize_t)strlen(answer) ? 0 : 2);
+}
+
+Test(cache_faults, an_answer_ends_the_growing_of_the_pauses, .timeout = 30) {
+  lines log = {0};
+  char url[64];
+  cache_entry found;
+  int status = -1, fd = open_port(false, url);
+  cache *c = open_tier(url, &log);
+  for (int i = 0; i < 3; i++) {
+    cache_find(c, "key", &found);
+    later += 200;
+  }
+  cr_expect(log.count == 3 && strstr(log.last, "alone for 120 s") != NULL, "%s", log.last);
+  cr_assert(listen(fd, 4) == 0);
+  pid_t server = serve_one(fd);
+  cr_expect(cache_find(c, "key", &found) == HD_DECLINED && log.count == 3, "a miss is no failure: %s",
+            log.last);
+  cr_assert(waitpid(server, &status, 0) == server && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  close(fd);
+  cache_find(c, "key", &found);
+  cr_expect(log.count == 4 && strstr(log.last, "alone for 30 s") != NULL, "%s", log.last);
+  cache_close(c);
 }
 
 /* ---- What lies in an entry's place ---- */
@@ -321,7 +439,7 @@ Test(cache_faults, a_stopped_lock_holder_costs_the_wait_and_a_compile, .timeout 
   cache_lock *lock = NULL;
   cache_set_log(c, take_line, &log);
   cr_expect(cache_lock_key(c, "key", 0.2, &lock) == HD_OK && lock == NULL);
-  cr_expect(log.count == 1 && strstr(log.last, "took too long") != NULL, "%s", log.last);
+  cr_expect(log.count == 1 && strstr(log.last, "takes too long") != NULL, "%s", log.last);
   store(c, "key", &s);
   cache_close(c);
   cr_expect(find_fresh("key", &n) == HD_OK);

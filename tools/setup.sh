@@ -35,6 +35,7 @@ needs=(
 test_needs=(
   "nginx with WebDAV|have_nginx|nginx-light"
   "libcurl|have_curl|libcurl4"
+  "openssl|command -v openssl|openssl"
 )
 
 have_c_compiler() { echo '#include <stdio.h>' | "${CC:-cc}" -E - ; }

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 import unittest
-from support import Case
+from support import Case, HEDDLE
 
 NGINX = shutil.which('nginx') or '/usr/sbin/nginx'
 
@@ -21,6 +21,11 @@ http {{
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/t1; fastcgi_temp_path {folder}/t2;
   uwsgi_temp_path {folder}/t3; scgi_temp_path {folder}/t4;
   map $http_authorization $known {{ default 0; "Bearer of good news" 1; }}
+  server {{
+    listen 127.0.0.1:{secure_port} ssl;
+    ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;
+    location / {{ root {folder}/data/cache; }}
+  }}
   server {{
     listen 127.0.0.1:{port};
     client_max_body_size 300m;
@@ -46,9 +51,11 @@ class Tier(Case):
         cls.room = tempfile.TemporaryDirectory()
         cls.server = pathlib.Path(cls.room.name)
         cls.server.chmod(0o755)
-        cls.port = free_port()
+        cls.port, cls.secure_port = free_port(), free_port()
+        subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj',
+                        '/CN=127.0.0.1', '-keyout', 'key.pem', '-out', 'certificate.pem'], cwd=cls.server, check=True, capture_output=True)
         (cls.server / 'data').mkdir()
-        (cls.server / 'nginx.conf').write_text(CONFIGURATION.format(folder=cls.server, port=cls.port))
+        (cls.server / 'nginx.conf').write_text(CONFIGURATION.format(folder=cls.server, port=cls.port, secure_port=cls.secure_port))
         # Missing is a failure, not a skip: tools/setup.sh installs nginx-light.
         cls.nginx = subprocess.Popen([NGINX, '-p', str(cls.server), '-e', str(cls.server / 'error.log'), '-c', str(cls.server / 'nginx.conf')])
         for _ in range(200):
@@ -134,6 +141,12 @@ class Tier(Case):
         hits, lines = self.build(self.url('readonly'))
         self.assertEqual((0, 1), (hits, len(lines)), lines)
         self.assertIn('code 405', lines[0])
+
+    def test_a_certificate_that_nobody_trusts(self):
+        self.build(self.url())
+        hits, lines = self.build('https://127.0.0.1:%d' % self.secure_port)
+        self.assertEqual((0, 1), (hits, len(lines)), lines)
+        self.assertIn('certificate', lines[0])
 
     def test_errors_and_redirects_are_one_line_and_then_it_is_left_alone(self):
         for path, word in [('broken', 'code 500'), ('moved', 'redirect (302), which is not followed')]:
@@ -260,7 +273,9 @@ class Tier(Case):
 
     def test_without_libcurl(self):
         self.refuses(self.url(), 'libcurl is not there', HEDDLE_CURL_LIBRARY='/nonexistent/libcurl.so')
-        findings = self.heddle('doctor', HEDDLE_CURL_LIBRARY='/nonexistent/libcurl.so')[0]
+        # Its exit code is about compilers and devices.
+        findings = subprocess.run([HEDDLE, 'doctor'], env=dict(self.environment, HEDDLE_CURL_LIBRARY='/nonexistent/libcurl.so'),
+                                  capture_output=True, text=True, timeout=120).stdout
         self.assertRegex(findings, r'http .*missing')
 
 
