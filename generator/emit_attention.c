@@ -105,16 +105,6 @@ void write_key_scale(const contract *c, text *out) {
 
 static void write_value_scale(const contract *c, text *out) {
   const char *scale = common_scale(c, 'v');
-  if (scale && c->scale.dtype == DTYPE_FP16) {
-    text_addf(out,
-              "  u32 value_scale_bits = bits_of(scale_value(%s));\n"
-              "  // LLVM 22 on gfx1250 otherwise multiplies the stored fp16 by v_fma_mixlo_bf16, which takes "
-              "it for fp32.\n"
-              "  pin(value_scale_bits);\n"
-              "  const float value_scale = float_of(value_scale_bits);\n",
-              scale);
-    return;
-  }
   text_addf(out, "  const float value_scale = %s%s%s;\n", scale ? "scale_value(" : "", scale ? scale : "1.0f",
             scale ? ")" : "");
 }

@@ -139,8 +139,12 @@ struct format_fp16 {
   }
   DEVICE void unpack(u32 word, float *x) {
     half2_t h = __builtin_bit_cast(half2_t, word);
-    x[0] = (float)h[0];
-    x[1] = (float)h[1];
+    UNROLL for (int i = 0; i < 2; i++) {
+      x[i] = (float)h[i];
+#if defined(__gfx1250__) // LLVM 22 would fold it into v_fma_mixlo_bf16, which takes the fp16 for fp32 (docs/targets.md)
+      asm volatile("" : "+v"(x[i]));
+#endif
+    }
   }
 };
 

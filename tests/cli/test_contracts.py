@@ -73,6 +73,10 @@ class Served(Case):
     def test_a_scale_a_head(self):
         self.serves('gfx942', scale='{granularity: head}')
 
+    def test_half_precision_queries_over_a_bf16_cache(self):
+        self.serves('gfx1250', rows=2, layout=('[b, h, d/8, s, d%8]', '[b, s, h, d]'), head_dim='{qk: 64, v: 72}', page=256,
+                    dtype='bf16', query='fp16', scale=None)
+
     def test_half_precision_scales_beside_a_bf16_output(self):
         self.serves('gfx1250', scale='{granularity: tensor, dtype: fp16}', output='{dtype: bf16}')
 
