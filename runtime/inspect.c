@@ -24,12 +24,32 @@ static const struct {
   const char *prefix;
   code_class class;
 } prefixes[] = {
-    {"v_mfma", CODE_MATRIX},       {"v_smfma", CODE_MATRIX},   {"v_wmma", CODE_MATRIX},
-    {"v_swmma", CODE_MATRIX},      {"v_cvt", CODE_CONVERSION}, {"global_load", CODE_LOAD},
-    {"flat_load", CODE_LOAD},      {"buffer_load", CODE_LOAD}, {"global_store", CODE_STORE},
-    {"global_atomic", CODE_STORE}, {"flat_store", CODE_STORE}, {"buffer_store", CODE_STORE},
-    {"scratch_", CODE_SCRATCH},    {"ds_", CODE_LDS},          {"s_waitcnt", CODE_WAIT},
-    {"s_wait_loadcnt", CODE_WAIT}, {"s_cbranch", CODE_BRANCH}, {"s_branch", CODE_BRANCH},
+    {"v_mfma", CODE_MATRIX},        {"v_smfma", CODE_MATRIX},
+    {"v_wmma", CODE_MATRIX},        {"v_swmma", CODE_MATRIX},
+    {"v_cvt", CODE_CONVERSION},     {"global_load", CODE_LOAD},
+    {"flat_load", CODE_LOAD},       {"buffer_load", CODE_LOAD},
+    {"global_store", CODE_STORE},   {"global_atomic", CODE_STORE},
+    {"flat_store", CODE_STORE},     {"buffer_store", CODE_STORE},
+    {"scratch_", CODE_SCRATCH},     {"ds_", CODE_LDS},
+    {"s_waitcnt", CODE_WAIT},       {"s_wait_loadcnt", CODE_WAIT},
+    {"s_wait_asynccnt", CODE_WAIT}, {"s_wait_tensorcnt", CODE_WAIT},
+    {"tensor_load", CODE_LOAD},     {"tensor_store", CODE_STORE},
+    {"cluster_load", CODE_LOAD},    {"s_cbranch", CODE_BRANCH},
+    {"s_branch", CODE_BRANCH},
+};
+
+/* What holds loads back until they are waited for; copies past the registers have counters of their own on
+ * gfx1250. */
+typedef enum load_counter { COUNTER_VECTOR, COUNTER_ASYNC, COUNTER_TENSOR, LOAD_COUNTERS } load_counter;
+
+/* By the beginning of the mnemonic; all others are vector loads or waits for them. */
+static const struct {
+  const char *prefix;
+  load_counter counter;
+} counters[] = {
+    {"global_load_async", COUNTER_ASYNC},  {"global_store_async", COUNTER_ASYNC},
+    {"cluster_load_async", COUNTER_ASYNC}, {"s_wait_asynccnt", COUNTER_ASYNC},
+    {"tensor_", COUNTER_TENSOR},           {"s_wait_tensorcnt", COUNTER_TENSOR},
 };
 
 /* Bytes a lane, by what a load's mnemonic holds; the first that fits. */
@@ -47,8 +67,9 @@ typedef struct instruction {
   uint8_t class, bytes; /* bytes: of a load, a lane */
   bool fp8;             /* a conversion from fp8 or bf8 */
   bool stops;           /* the next instruction does not follow: s_branch, s_endpgm, s_setpc */
-  int16_t wait;         /* CODE_WAIT: vector loads that may still be on their way; -1: no wait for them */
-  uint64_t to;          /* CODE_BRANCH */
+  uint8_t counter;      /* load_counter of a load, a store or a wait */
+  int16_t wait; /* CODE_WAIT: loads of its counter that may still be on their way; -1: no wait for them */
+  uint64_t to;  /* CODE_BRANCH */
 } instruction;
 
 typedef struct listing {
@@ -69,12 +90,12 @@ static int width_of(const char *mnemonic, size_t length) {
   return 4;
 }
 
-/* "s_waitcnt vmcnt(3) lgkmcnt(0)", "s_wait_loadcnt 0x3", "s_wait_loadcnt_dscnt 0x301": of the last the high
- * byte is for loads. */
+/* "s_waitcnt vmcnt(3) lgkmcnt(0)", "s_wait_loadcnt 0x3", "s_wait_asynccnt 0x3", "s_wait_loadcnt_dscnt 0x301":
+ * of the last the high byte is for loads. */
 static int wait_of(const char *words) {
   const char *vmcnt = strstr(words, "vmcnt(");
   if (vmcnt) return atoi(vmcnt + strlen("vmcnt("));
-  if (!begins(words, "s_wait_loadcnt")) return -1;
+  if (!begins(words, "s_wait_")) return -1;
   const char *number = strchr(words, ' ');
   long value = number ? strtol(number, NULL, 0) : 0;
   return (int)(begins(words, "s_wait_loadcnt_dscnt") ? value >> 8 : value);
@@ -106,8 +127,11 @@ static void add_instruction(void *user, uint64_t address, size_t bytes, const ch
       i->class = (uint8_t)prefixes[n].class;
       break;
     }
-  /* Loads straight to LDS are loads too: "global_load_lds_dwordx4", "global_load_async_to_lds_b128". */
-  if (i->class == CODE_LOAD) i->bytes = (uint8_t)width_of(words, length);
+  for (size_t n = 0; n < sizeof counters / sizeof *counters; n++)
+    if (begins(words, counters[n].prefix)) i->counter = (uint8_t)counters[n].counter;
+  /* Loads straight to LDS are loads too: "global_load_lds_dwordx4", "global_load_async_to_lds_b128". How much
+   * a tensor copy moves stands in its descriptor. */
+  if (i->class == CODE_LOAD && i->counter != COUNTER_TENSOR) i->bytes = (uint8_t)width_of(words, length);
   if (i->class == CODE_CONVERSION) {
     /* v_cvt_TO_FROM: the last format. */
     const char *fp8 = strstr(words, "_fp8"), *bf8 = strstr(words, "_bf8");
@@ -148,15 +172,20 @@ static inspect_mix count_mix(const listing *l, const bool *in) {
 
 /* Goes round twice; the second time, loads of the first are on their way. */
 static int count_draining(const listing *l, const bool *in) {
-  int outstanding = 0, draining = 0;
+  int outstanding[LOAD_COUNTERS] = {0}, all = 0, draining = 0;
   for (int round = 0; round < 2; round++)
     for (size_t n = 0; n < l->count; n++) {
       const instruction *i = &l->items[n];
       if (!in[n]) continue;
-      if (i->class == CODE_LOAD || (l->stores_count && i->class == CODE_STORE)) outstanding++;
-      if (i->wait < 0 || outstanding <= i->wait) continue;
-      outstanding = i->wait;
-      draining += round == 1 && outstanding == 0;
+      bool counted = i->class == CODE_LOAD ||
+                     (i->class == CODE_STORE && (l->stores_count || i->counter != COUNTER_VECTOR));
+      outstanding[i->counter] += counted;
+      all += counted;
+      int left = outstanding[i->counter];
+      if (i->wait < 0 || left <= i->wait) continue;
+      all -= left - i->wait;
+      outstanding[i->counter] = i->wait;
+      draining += round == 1 && all == 0;
     }
   return draining;
 }

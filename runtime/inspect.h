@@ -16,8 +16,8 @@ typedef struct inspect_mix {
   int load_bytes, load_bytes_16; /* a lane */
   int lds;                       /* LDS reads and writes */
   int scratch;                   /* accesses of scratch: spills */
-  int waits;                     /* waits for vector loads */
-  int draining;                  /* of these: waits after which no vector load is on its way */
+  int waits;                     /* waits for vector loads and for copies to LDS, whatever counts them */
+  int draining;                  /* of these: waits after which neither is on its way */
 } inspect_mix;
 
 /* Share of the bytes that vector loads bring in 16 bytes at a time; 1 where nothing is loaded. */
