@@ -204,10 +204,14 @@ static void write_amax_floor(const contract *c, text *out) {
   add_fp32(out, c->scale.writer.amax_floor);
 }
 
+static void write_scale_floor(const contract *c, text *out) {
+  add_fp32(out, c->scale.writer.scale_floor);
+}
+
 static void write_zero_row(const contract *c, text *out) {
   if (c->scale.writer.zero_row == ZERO_ROW_VALUE)
     add_fp32(out, c->scale.writer.zero_value);
-  else if (c->scale.writer.amax_floor == 0)
+  else if (c->scale.writer.amax_floor == 0 && c->scale.writer.scale_floor == 0)
     text_add(out, "0"); /* floor / qmax of no floor */
   else
     text_add(out, "floor");
@@ -312,6 +316,11 @@ static bool has_writer_rule(const contract *c) {
   return contract_writer_scales(c->scale.granularity);
 }
 
+/* Younger than the keys of specs without one, which stay what they were. */
+static bool has_scale_floor(const contract *c) {
+  return has_writer_rule(c) && c->scale.writer.scale_floor > 0;
+}
+
 /* The order is the canonical order: changing it changes every key. */
 static const contract_field fields[] = {
     {"heddle", write_version, NULL},
@@ -335,6 +344,7 @@ static const contract_field fields[] = {
     {"scale.k", write_scale_k, has_scale_layout},
     {"scale.v", write_scale_v, has_v_scale_layout},
     {"scale.writer.amax_floor", write_amax_floor, has_writer_rule},
+    {"scale.writer.scale_floor", write_scale_floor, has_scale_floor},
     {"scale.writer.zero_row", write_zero_row, has_writer_rule},
     {"scale.writer.qmax", write_qmax, has_writer_rule},
     {"select.form", write_form, NULL},

@@ -95,7 +95,7 @@ typedef struct contract {
                     bytes, are theirs */
     int64_t k_at, v_at; /* bytes from the start of the page, when inside */
     struct {
-      double amax_floor;
+      double amax_floor, scale_floor; /* least amax, and least that is stored */
       zero_row zero_row;
       double zero_value; /* stored for an all-zero row when zero_row is ZERO_ROW_VALUE */
       double qmax;       /* 0: the dialect's largest value */
@@ -123,8 +123,9 @@ typedef struct contract {
   } output;
 } contract;
 
-/* Numbers (amax_floor, zero_value, qmax, number, softcap) are fp32 values. Layouts stand as the spec has
- * them, so that arrays keep the shape their owner gave them; the canonical text has them in fewest factors.
+/* Numbers (amax_floor, scale_floor, zero_value, qmax, number, softcap) are fp32 values. Layouts stand as the
+ * spec has them, so that arrays keep the shape their owner gave them; the canonical text has them in fewest
+ * factors.
  */
 
 /* Canonical text: every field that applies, defaults written out, fixed order, one spelling per value. It is

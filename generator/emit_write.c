@@ -74,9 +74,10 @@ static int stored_arrays(const contract *c, stored_array out[MOST_ARRAYS]) {
 static void write_side(const contract *c, const stored_array *a, text *out) {
   dtype kv = a->dtype;
   double qmax = c->scale.writer.qmax > 0 ? c->scale.writer.qmax : dtype_max(kv);
-  double zero_row_scale = c->scale.writer.zero_row == ZERO_ROW_FLOOR
-                              ? (double)((float)c->scale.writer.amax_floor / (float)qmax)
-                              : c->scale.writer.zero_value;
+  const double floor = (double)((float)c->scale.writer.amax_floor / (float)qmax);
+  double zero_row_scale = c->scale.writer.zero_row == ZERO_ROW_VALUE ? c->scale.writer.zero_value
+                          : floor > c->scale.writer.scale_floor      ? floor
+                                                                     : c->scale.writer.scale_floor;
   const struct {
     const char *name;
     double value;
@@ -151,10 +152,11 @@ static void write_solved(const contract *c, const write_plan *p, text *out) {
   write_int(out, "THREADS", p->threads);
   write_int(out, "ROW_LANES", p->row_lanes);
   write_int(out, "LOAD", p->load);
-  text_add(out, "\n// The scale rule: rows of zeros store ZERO_ROW, others max(amax, AMAX_FLOOR) / QMAX. "
-                "Else the scale is given.\n");
+  text_add(out, "\n// The scale rule: rows of zeros store ZERO_ROW, others max(amax, AMAX_FLOOR) / QMAX, "
+                "SCALE_FLOOR at least. Else the scale is given.\n");
   write_bool(out, "ALL_HEADS", c->scale.granularity == SCALE_TOKEN);
   write_float(out, "AMAX_FLOOR", c->scale.writer.amax_floor);
+  write_float(out, "SCALE_FLOOR", c->scale.writer.scale_floor);
   text_add(out, "\n");
   stored_array arrays[MOST_ARRAYS];
   int count = stored_arrays(c, arrays);

@@ -420,7 +420,8 @@ static float scale_for(const contract *c, const side *s, float amax) {
   const float qmax = (float)(c->scale.writer.qmax > 0.0 ? c->scale.writer.qmax : dtype_max(s->codes.dtype));
   const float least = (float)c->scale.writer.amax_floor;
   if (amax == 0.0f && c->scale.writer.zero_row == ZERO_ROW_VALUE) return (float)c->scale.writer.zero_value;
-  return (amax > least ? amax : least) / qmax;
+  const float floor = (float)c->scale.writer.scale_floor, scale = (amax > least ? amax : least) / qmax;
+  return scale > floor ? scale : floor;
 }
 
 /* The power of two at or above `value`, which is not NaN. */

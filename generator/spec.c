@@ -104,6 +104,8 @@ static const spec_field fields[] = {
     {"scale.writer", .fallback = "", .granularities = WITH_RULE},
     {"scale.writer.amax_floor", spec_parse_number, .fallback = "0", .offset = AT(scale.writer.amax_floor),
      .granularities = WITH_RULE},
+    {"scale.writer.scale_floor", spec_parse_number, .fallback = "0", .offset = AT(scale.writer.scale_floor),
+     .granularities = WITH_RULE},
     {"scale.writer.zero_row", spec_parse_number, .fallback = "1.0", .offset = AT(scale.writer.zero_value),
      .offset2 = AT(scale.writer.zero_row), .words = zero_row_words, .number_kind = ZERO_ROW_VALUE,
      .granularities = WITH_RULE},
@@ -443,13 +445,21 @@ static void check_qmax(spec_reader *r) {
   }
 }
 
-/* What is stored for an all-zero row is a scale: rounded to what its format holds. */
+/* What is stored for an all-zero row is a scale: rounded to what its format holds. The floor of what is
+ * stored, alone, is such a number. */
 static void check_zero_row(spec_reader *r) {
   contract *c = &r->spec.contract;
   int row = find_field("scale.writer.zero_row");
   if (!has_meaning(r, &fields[row]) || !is_ok(r, "scale.dtype") || !is_ok(r, fields[row].path)) return;
-  if (c->scale.writer.zero_row != ZERO_ROW_VALUE) return;
   unsigned char stored[4];
+  if (c->scale.writer.zero_row == ZERO_ROW_FLOOR && c->scale.writer.amax_floor == 0 &&
+      c->scale.writer.scale_floor > 0) {
+    dtype_encode(c->scale.dtype, c->scale.writer.scale_floor, stored);
+    c->scale.writer.zero_value = dtype_decode(c->scale.dtype, stored);
+    c->scale.writer.zero_row = ZERO_ROW_VALUE;
+    return;
+  }
+  if (c->scale.writer.zero_row != ZERO_ROW_VALUE) return;
   dtype_encode(c->scale.dtype, c->scale.writer.zero_value, stored);
   double rounded = dtype_decode(c->scale.dtype, stored);
   bool lost = isinf(rounded) || (c->scale.writer.zero_value == 0) != (rounded == 0);

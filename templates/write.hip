@@ -35,7 +35,9 @@ template <typename Side> DEVICE u32 encode(float x) {
 
 // What is stored for a row or group of channels with this largest magnitude.
 template <typename Side> DEVICE scale_t row_scale_of(float largest) {
-  return scale_of(largest == 0.0f ? Side::ZERO_ROW : max_of(largest, AMAX_FLOOR) / Side::QMAX);
+  float scale = max_of(largest, AMAX_FLOOR) / Side::QMAX;
+  if constexpr (SCALE_FLOOR > 0) scale = max_of(scale, SCALE_FLOOR);
+  return scale_of(largest == 0.0f ? Side::ZERO_ROW : scale);
 }
 
 // Stores the channels of one array: K's, V's, or those of a tail. `rows`: the token's from the array's first channel

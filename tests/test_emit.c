@@ -558,6 +558,10 @@ static void edit_rsqrt(contract *c) {
 static void edit_floor(contract *c) {
   c->scale.writer.amax_floor = (double)1e-8f;
 }
+
+static void edit_scale_floor(contract *c) {
+  c->scale.writer.scale_floor = (double)1e-6f;
+}
 static void edit_zero(contract *c) {
   c->scale.writer.zero_value = 0;
 }
@@ -586,6 +590,7 @@ Test(emit, what_a_contract_says_reaches_the_code_of_whom_it_concerns) {
       {"lse", edit_lse, READER},
       {"logits", edit_rsqrt, READER},
       {"amax_floor", edit_floor, WRITER},
+      {"scale_floor", edit_scale_floor, WRITER},
       {"zero_row", edit_zero, WRITER},
       {"qmax", edit_qmax, WRITER},
   };

@@ -155,6 +155,28 @@ Test(reference_write, amax_floor_bounds_from_below) {
   cr_expect_eq(bits(f.v_scale, 0), 0x40000000);
 }
 
+Test(reference_write, scale_floor_bounds_what_is_stored) {
+  fixture f;
+  fixture_init(&f, DTYPE_FP8_E4M3FN, 1);
+  f.c.scale.writer.scale_floor = 0.5;
+  row(f.k, 0, 1.0, -2.0, 0.5, 4.0);  /* amax / 448 is below */
+  row(f.v, 0, 896.0, 1.0, 0.0, 0.0); /* and here above */
+  cr_assert_eq(write(&f), HD_OK);
+  cr_expect_eq(bits(f.k_scale, 0), 0x3f000000);
+  expect_codes(f.k_cache, 0x40, 0xc8, 0x38, 0x50); /* 2, -4, 1, 8 */
+  cr_expect_eq(bits(f.v_scale, 0), 0x40000000);
+  f.c.scale.writer.zero_value = 1.0; /* a row of zeros has a rule of its own */
+  row(f.k, 0, 0.0, 0.0, 0.0, 0.0);
+  cr_assert_eq(write(&f), HD_OK);
+  cr_expect_eq(bits(f.k_scale, 0), 0x3f800000);
+  f.c.scale.writer.zero_row = ZERO_ROW_FLOOR;
+  cr_assert_eq(write(&f), HD_OK);
+  cr_expect_eq(bits(f.k_scale, 0), 0x3f000000);
+  f.c.scale.writer.amax_floor = 448.0;
+  cr_assert_eq(write(&f), HD_OK);
+  cr_expect_eq(bits(f.k_scale, 0), 0x3f800000);
+}
+
 Test(reference_write, an_all_zero_row_stores_what_the_contract_says) {
   static const struct {
     zero_row rule;

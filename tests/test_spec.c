@@ -272,7 +272,7 @@ Test(spec, unknown_keys_get_a_suggestion) {
       {"", "kv.page: 16\n", "spec.unknown-key", 12, 1, "\"kv.page\", allowed in a spec: heddle"},
       {"", "mask: {shape: 1}\n", "spec.unknown-key", 12, 8, "allowed in mask: causal, window, sinks"},
       {"  granularity: token_head\n", "  granularity: token_head\n  writer: {qmix: 1}\n", "spec.unknown-key",
-       12, 12, "allowed in scale.writer: amax_floor, zero_row, qmax; did you mean \"qmax\"?"},
+       12, 12, "allowed in scale.writer: amax_floor, scale_floor, zero_row, qmax; did you mean \"qmax\"?"},
       {"head_dim: 128", "head_dim: {qk: 128, v: 128, k: 1}", "spec.unknown-key", 4, 29, "allowed: qk, v"},
   };
   EXPECT_REFUSALS(cases);
@@ -363,6 +363,7 @@ Test(spec, refuses_writer_rules_that_say_nothing) {
 #define WRITER(rule) "token_head", "token_head\n  writer: {" rule "}"
   static const refusal cases[] = {
       {WRITER("amax_floor: -1"), "spec.value", 12, 24, "a number >= 0"},
+      {WRITER("scale_floor: -1"), "spec.value", 12, 25, "a number >= 0"},
       {WRITER("zero_row: ceil"), "spec.value", 12, 22, "floor"},
       {WRITER("qmax: 0"), "spec.value", 12, 18, "dialect, or a number > 0"},
       {WRITER("qmax: 449"), "spec.conflict", 12, 18, "fp8_e4m3fn ends at 448"},

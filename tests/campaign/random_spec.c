@@ -127,7 +127,8 @@ static int common_divisor(int a, int b) {
 
 static void random_writer(draft *d, const char *scale_dtype, text *out) {
   static const char *const plain[] = {"{zero_row: 0}", "{amax_floor: 1e-6, zero_row: floor}",
-                                      "{zero_row: 1.0, qmax: 100}", "{amax_floor: 1e-5, zero_row: 0.5}"};
+                                      "{zero_row: 1.0, qmax: 100}", "{amax_floor: 1e-5, zero_row: 0.5}",
+                                      "{scale_floor: 1e-2, zero_row: floor}"};
   /* e8m0 holds powers of two. */
   static const char *const powers[] = {"{zero_row: 1.0}", "{zero_row: 0.5, qmax: 64}"};
   if (one_in(d, 2)) return;

@@ -35,7 +35,7 @@ const space_field space_fields[] = {
       "k: {inside: k, at: $pqk, layout: [b, h, s]}, v: {inside: v, at: $pv, layout: [b, h, s]}"}},
     {"scale.writer",
      {"-", "{amax_floor: 1e-8, zero_row: floor}", "{zero_row: 0}", "{qmax: 240}",
-      "{amax_floor: 1e-6, zero_row: 1e-6, qmax: 100}"}},
+      "{amax_floor: 1e-6, zero_row: 1e-6, qmax: 100}", "{scale_floor: 1e-2, zero_row: floor}"}},
     {"select.form", {"table", "indptr", "blocks, block: $1", "blocks, block: $4", "tokens"}},
     {"select.index", {"int32", "int64"}},
     {"select.per", {"sequence", "kv_head", "row"}},
