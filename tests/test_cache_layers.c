@@ -3,6 +3,7 @@
 #include "../runtime/pack_file.h"
 #include "cache_fixture.h"
 #include <errno.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -371,6 +372,54 @@ Test(cache_layers, others_read_and_write_while_it_is_pruned, .timeout = 60) {
     waitpid(children[p], &status, 0);
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child %d: %d wrong", p, WEXITSTATUS(status));
   }
+}
+
+typedef struct reader {
+  cache *cache;
+  const sample *sample;
+  int wrong;
+} reader;
+
+static void *read_all(void *user) {
+  reader *r = user;
+  for (int i = 0; i < 60; i++) {
+    cache_entry found;
+    const char *key = three[i % 3];
+    if (cache_find(r->cache, key, &found) != HD_OK || strcmp(found.key_text, key) != 0 ||
+        memcmp(found.code_object, r->sample->code, r->sample->size) != 0)
+      r->wrong++;
+    char own[32];
+    snprintf(own, sizeof own, "key %d", i);
+    if (cache_find(r->cache, own, &found) != HD_OK) store(r->cache, own, r->sample);
+    r->wrong += cache_find_source(r->cache, SOURCE("b"), &found) != HD_OK;
+  }
+  return NULL;
+}
+
+Test(cache_layers, threads_share_packs_and_a_folder_with_a_cap, .timeout = 60) {
+  sample s = make_sample("gfx950");
+  text pack = write_pack("p", three, 3, &s);
+  char path[256], cap[32];
+  pthread_t threads[4];
+  reader readers[4];
+  diags errors;
+  diags_init(&errors);
+  snprintf(path, sizeof path, "%s/p", folder);
+  snprintf(cap, sizeof cap, "%zu", 10 * s.size);
+  setenv("HEDDLE_CACHE_MAX_BYTES", cap, 1);
+  cache *c = open_cache();
+  cr_assert(cache_add_pack(c, path, &errors) == HD_OK);
+  for (int i = 0; i < 4; i++) {
+    readers[i] = (reader){c, &s, 0};
+    cr_assert(pthread_create(&threads[i], NULL, read_all, &readers[i]) == 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+    cr_expect(readers[i].wrong == 0);
+  }
+  cr_expect(counts_of(c).pack_hits >= 3 && counts_of(c).pruned > 0 && counts_of(c).store_failures == 0);
+  cache_close(c);
+  text_finish(&pack);
 }
 
 /* ---- Explaining ---- */

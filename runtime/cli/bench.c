@@ -2,6 +2,7 @@
 #include "../bench.h"
 #include "bench_report.h"
 #include "tuned.h"
+#include "store.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -179,6 +180,7 @@ static int run_request(request *r, diags *d) {
   hd_status status = session_open(cli_text(r->c, "device"), r->compiler, NULL, &s, d);
   if (status == HD_INVALID && d->count) return cli_usage(r->c, "--device: %s", d->items[0].message);
   if (status != HD_OK) return cli_fail(r->c, r->file.path, &r->file, d, status);
+  cli_log_cache(r->c, s.cache);
   contract resolved = contract_resolve(&r->file.spec.contract, s.target->fp8);
   int code = EXIT_FINE;
   status = cli_tuned_load(r->c, r->file.path, &r->tuned, d);

@@ -3,6 +3,7 @@
 #include "../oracle.h"
 #include "../verify_data.h"
 #include "stats.h"
+#include "store.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <math.h>
@@ -191,6 +192,7 @@ static int run_request(request *r, diags *d) {
   hd_status status = session_open(cli_text(r->c, "device"), r->compiler, NULL, &r->session, d);
   if (status == HD_INVALID && d->count) return cli_usage(r->c, "--device: %s", d->items[0].message);
   if (status != HD_OK) return cli_fail(r->c, r->file.path, &r->file, d, status);
+  cli_log_cache(r->c, r->session.cache);
   code = stats_check(r->c, &r->session);
   if (!code) {
     contract resolved = contract_resolve(&r->file.spec.contract, r->session.target->fp8);

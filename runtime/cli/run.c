@@ -4,6 +4,7 @@
 #include "stats.h"
 #include "tensor_files.h"
 #include "tuned.h"
+#include "store.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <math.h>
@@ -248,6 +249,7 @@ static int run_call(const cli *c, call *k, variant *v, compiler_kind compiler_as
   hd_status status = session_open(cli_text(c, "device"), compiler_asked, NULL, &s, d);
   if (status == HD_INVALID && d->count) return cli_usage(c, "--device: %s", d->items[0].message);
   if (status != HD_OK) return cli_fail(c, c->arguments[0], &k->file, d, status);
+  cli_log_cache(c, s.cache);
   int code = cli_flag(c, "stats") ? stats_check(c, &s) : EXIT_FINE;
   if (code) {
     session_close(&s);

@@ -14,13 +14,17 @@ static void say(void *user, const char *line) {
   fprintf(stderr, "heddle %s: cache: %s\n", c->verb->name, line);
 }
 
+void cli_log_cache(const cli *c, cache *store) {
+  cache_set_log(store, say, (void *)(uintptr_t)c);
+}
+
 hd_status cli_open_cache(const cli *c, cache **out_cache, diags *d) {
   size_t before = d->count;
   hd_status status = cache_open(NULL, out_cache, d);
   if (status != HD_OK) return status;
   for (size_t i = before; i < d->count; i++)
     say((void *)(uintptr_t)c, d->items[i].message);
-  cache_set_log(*out_cache, say, (void *)(uintptr_t)c);
+  cli_log_cache(c, *out_cache);
   return HD_OK;
 }
 

@@ -10,6 +10,9 @@
  * has diagnostics. */
 hd_status cli_open_cache(const cli *c, cache **out_cache, diags *d);
 
+/* The same for the cache of a session that is open. */
+void cli_log_cache(const cli *c, cache *store);
+
 /* Writes a pack, and next to it PATH.sha256, which `sha256sum -c` takes; says so on standard output. */
 hd_status cli_write_pack(const cli *c, const char *path, const pack_item *items, size_t count, diags *d);
 /* A pack of every entry that the cache holds for the --target options, or for all targets, each checked. The

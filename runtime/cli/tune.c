@@ -5,6 +5,7 @@
 #include "../template_folder.h"
 #include "../tune_meter.h"
 #include "tuned.h"
+#include "store.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,6 +112,7 @@ static hd_status open_timings(tuning *t, const char *path, diags *d) {
 static hd_status open_device(tuning *t, diags *d) {
   hd_status status = session_open(cli_text(t->c, "device"), t->compiler, NULL, &t->session, d);
   if (status != HD_OK) return status;
+  cli_log_cache(t->c, t->session.cache);
   t->has_session = true;
   t->target = t->session.target;
   t->compute_units = t->session.facts.compute_units;

@@ -1,4 +1,5 @@
 #include "../verify.h"
+#include "store.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <math.h>
@@ -115,6 +116,7 @@ static int verify_spec(const cli *c, const spec_file *file, const variant *v, co
   hd_status status = session_open(cli_text(c, "device"), kind, NULL, &s, d);
   if (status == HD_INVALID && d->count) return cli_usage(c, "--device: %s", d->items[0].message);
   if (status != HD_OK) return cli_fail(c, path, file, d, status);
+  cli_log_cache(c, s.cache);
   text_init(&cases);
   text_init(&out);
   progress p = {.c = c, .json = &cases, .least_cosine = 2};

@@ -133,6 +133,18 @@ class Cache(Case):
         self.assertEqual(1, self.json('cache', 'prune', '--max-bytes', sum(sizes) - 1)['removed'])
         self.assertEqual(0, self.json('cache', 'prune', '--max-bytes', 0)['left'])
 
+    def test_what_goes_wrong_is_one_line_of_every_verb_that_builds(self):
+        self.heddle('build', self.spec, '--target', 'gfx950')
+        for verb in [['build', '--target', 'gfx950'], ['profile', '--device', 'emu:gfx950']]:
+            for entry in (self.folder / 'cache' / 'objects').glob('*/*'):
+                data = bytearray(entry.read_bytes())
+                data[-50] ^= 1
+                entry.write_bytes(data)
+            lines = [line for line in self.heddle(verb[0], self.spec, *verb[1:])[1].splitlines() if 'is not used' in line]
+            self.assertEqual(2, len(lines), lines)
+            self.assertTrue(lines[0].startswith('heddle %s: cache: entry ' % verb[0]), lines)
+        self.assertEqual(0, len([item for item in self.json('cache', 'verify') if not item['good']]))
+
     def test_usage(self):
         for arguments in [['cache', 'export'], ['pack'], ['cache', 'import'], ['cache', 'explain'], ['cache', 'ls', 'x'],
                           ['pack', self.spec], ['pack', '-o', 'x', '--target', 'gfx1']]:

@@ -1,6 +1,10 @@
 """The Python package on an emulated device, with nothing but the standard library."""
 import array
 import gc
+import hashlib
+import pathlib
+import struct
+import tempfile
 import threading
 import unittest
 
@@ -30,6 +34,24 @@ class Interface:
 
     def __init__(self, attribute, address, shape, typestr, **more):
         setattr(self, attribute, {"version": 3, "shape": shape, "typestr": typestr, "data": (address, False), **more})
+
+
+class Packs(unittest.TestCase):
+    def test_what_is_no_pack_is_refused_by_code(self):
+        context = heddle.Context(f.DEVICE, cache_directory="")
+        head = b"\x8bhdpack\n" + struct.pack("<IIQQ", 1, 0, 0, 64)  # a pack without entries: docs/cache.md
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "kernels.pack"
+            with self.assertRaises(heddle.FileError) as raised:
+                context.add_pack(path)
+            self.assertEqual(raised.exception.code, "cache.pack")
+            path.write_bytes(head + bytes(32))
+            path.chmod(0o644)
+            with self.assertRaises(heddle.Invalid) as raised:
+                context.add_pack(path)
+            self.assertEqual(raised.exception.code, "cache.pack")
+            path.write_bytes(head + hashlib.sha256(head).digest())
+            context.add_pack(path)
 
 
 class Launches(unittest.TestCase):

@@ -138,6 +138,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hd_context_create": (c_int, [POINTER(ContextOptions), _out, _handle]),
     "hd_context_destroy": (None, [_handle]),
     "hd_context_get_info": (c_int, [_handle, POINTER(ContextInfo)]),
+    "hd_context_add_pack": (c_int, [_handle, c_char_p, _handle]),
     "hd_prepare": (c_int, [_handle, POINTER(Job), _out, _handle]),
     "hd_prepare_lazily": (c_int, [_handle, POINTER(Job), _out, _handle]),
     "hd_prepare_many": (c_int, [_handle, POINTER(Job), c_size_t, ProgressFunction, c_void_p, _out, POINTER(c_int), _handle]),

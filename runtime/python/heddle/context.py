@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from ctypes import byref, c_uint64, c_void_p
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
@@ -60,6 +61,11 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<heddle.Context {self.info.device} ({self.info.name})>"
+
+    def add_pack(self, path: str | os.PathLike[str]) -> None:
+        """Finds kernels in a file that `heddle pack` wrote, too. Not while another thread prepares."""
+        why = diagnostics()
+        check(native.library.hd_context_add_pack(self._handle, os.fsencode(path), why.handle), f"adding the pack {path}", why)
 
     # Kernels: kernel.py
 
