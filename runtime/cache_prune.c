@@ -12,7 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ABANDONED_SECONDS = 3600 }; /* an unfinished file this old has lost its writer */
+enum {
+  ABANDONED_SECONDS = 3600,      /* an unfinished file this old has lost its writer */
+  BAD_FILE_SECONDS = 30 * 86400, /* nobody will look at a quarantined file this old */
+};
 
 typedef struct stamped {
   char path[CACHE_PATH];
@@ -72,10 +75,18 @@ static int compare_stamps(const void *a, const void *b) {
   return strcmp(x->path, y->path);
 }
 
+static void remove_old_bad_file(int folder, const char *name, void *user) {
+  const time_t *now = user;
+  struct stat facts;
+  if (fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && *now - facts.st_mtime > BAD_FILE_SECONDS)
+    unlinkat(folder, name, S_ISDIR(facts.st_mode) ? AT_REMOVEDIR : 0);
+}
+
 /* Removes down to `goal` bytes if there are more than `most`. */
 static hd_status prune_to(cache *c, uint64_t most, uint64_t goal, cache_pruned *out) {
   survey s = {.now = time(NULL)};
   cache_pruned done = {0};
+  cache_each_name(c->folders[CACHE_QUARANTINE], remove_old_bad_file, &s.now);
   hd_status status = cache_each_file(c, survey_file, &s);
   int error = errno;
   if (status == HD_OK && s.count > 0) qsort(s.items, s.count, sizeof *s.items, compare_stamps);

@@ -91,6 +91,15 @@ static hd_status cache_read_file(cache *c, const char *path, char **out_bytes, s
   return status;
 }
 
+hd_status cache_each_name(int folder, void (*visit)(int folder, const char *name, void *user), void *user) {
+  names n = {0};
+  hd_status status = names_read(folder, ".", &n);
+  for (size_t i = 0; status == HD_OK && i < n.count; i++)
+    visit(folder, n.items[i], user);
+  names_finish(&n);
+  return status;
+}
+
 typedef struct listing {
   bool verify;
   void (*visit)(void *user, const cache_item *item);

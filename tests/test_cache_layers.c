@@ -337,6 +337,23 @@ Test(cache_layers, files_that_killed_writers_left_go_when_they_are_old) {
   cache_close(c);
 }
 
+Test(cache_layers, bad_files_are_kept_for_a_month) {
+  char young[256], old[256];
+  cache_pruned done;
+  diags errors;
+  diags_init(&errors);
+  cache *c = open_cache();
+  snprintf(young, sizeof young, "%s/quarantine/young", folder);
+  snprintf(old, sizeof old, "%s/quarantine/old", folder);
+  write_file(young, "x", 1);
+  write_file(old, "x", 1);
+  const struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - 31 * 86400}};
+  cr_assert(utimensat(AT_FDCWD, old, t, 0) == 0);
+  cr_expect(cache_prune(c, UINT64_MAX, &done, &errors) == HD_OK && done.removed == 0);
+  cr_expect(access(young, F_OK) == 0 && access(old, F_OK) != 0);
+  cache_close(c);
+}
+
 /* Readers and writers of a cache that others prune to nothing all the time get right answers. */
 Test(cache_layers, others_read_and_write_while_it_is_pruned, .timeout = 60) {
   sample s = make_sample("gfx950");

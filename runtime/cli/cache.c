@@ -183,6 +183,13 @@ static const struct action {
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
+/* Whether a pack that the environment names was left out when the cache was opened. */
+static bool has_refused_pack(const diags *d) {
+  for (size_t i = 0; i < d->count; i++)
+    if (strcmp(d->items[i].code, "cache.pack") == 0) return true;
+  return false;
+}
+
 static int cache_verb(cli *c) {
   const struct action *a = actions;
   while (a < actions + ACTIONS && strcmp(c->arguments[0], a->name) != 0)
@@ -196,11 +203,12 @@ static int cache_verb(cli *c) {
   diags_init(&d);
   hd_status status = cli_open_cache(c, &store, &d);
   if (status != HD_OK) return cli_fail(c, "cache", NULL, &d, status);
+  bool refused = has_refused_pack(&d);
   diags_finish(&d);
   bool usable = cache_directory(store)[0] != '\0' || (!a->needs_folder && getenv("HEDDLE_PACKS") != NULL);
   int code = usable ? a->run(c, store) : EXIT_FAILED;
   cache_close(store);
-  return code;
+  return code == EXIT_FINE && refused && a->run == verify_all ? EXIT_DECLINED : code;
 }
 
 static const cli_option cache_options[] = {
@@ -230,7 +238,8 @@ const cli_verb verb_cache = {
                "HEDDLE_CACHE_DIR moves the cache; otherwise it is in the user's cache folder.\n",
     .examples = "  heddle cache ls\n  HEDDLE_CACHE_DIR=/var/cache/heddle heddle cache verify\n"
                 "  heddle cache explain my.yaml --target gfx950\n",
-    .result = "0 fine, 1 a bad entry, or explain found a kernel missing, 2 usage, 3 the cache can't be used",
+    .result = "0 fine, 1 a bad entry or pack, or explain found a kernel missing, 2 usage, 3 the cache can't "
+              "be used",
     .options = cache_options,
     .fewest = 1,
     .most = -1,

@@ -112,6 +112,14 @@ class Cache(Case):
         self.heddle('cache', 'import', pack, code=1, **there)
         self.heddle('cache', 'import', 'nowhere.pack', code=3, **there)
 
+    def test_verify_tells_of_a_pack_that_is_refused(self):
+        pack = self.pack()
+        self.assertIn('4 entries, 0 bad', self.heddle('cache', 'verify', HEDDLE_PACKS=str(pack))[0])
+        pack.write_bytes(pack.read_bytes()[:-1])
+        errors = self.heddle('cache', 'verify', code=1, HEDDLE_PACKS=str(pack))[1]
+        self.assertIn('not of the size', errors)
+        self.heddle('cache', 'ls', HEDDLE_PACKS=str(pack))
+
     def test_explain_names_the_field(self):
         (answer,) = self.json('cache', 'explain', self.spec, '--target', 'gfx950', '--kernel', 'decode', code=1)
         self.assertNotIn('nearest', answer)
