@@ -1,7 +1,7 @@
+#include "comma_locale.h"
 #include "spec_fixture.h"
 #include "../generator/spec_yaml.h"
 #include "../generator/target.h"
-#include <locale.h>
 #include <time.h>
 
 /* ---- what is accepted ---- */
@@ -168,9 +168,7 @@ Test(spec, merged_keys_give_way_to_written_ones_and_to_earlier_maps) {
 }
 
 Test(spec, numbers_do_not_depend_on_the_locale) {
-  static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (setlocale(LC_ALL, names[i])) break;
+  use_comma_locale();
   char *yaml = spec_with(base_spec, "", "logits: {scale: 0.0883}\n");
   spec s = parse_good(yaml);
   cr_expect_eq(s.contract.logits.number, (double)0.0883f);

@@ -36,6 +36,7 @@ test_needs=(
   "nginx with WebDAV|have_nginx|nginx-light"
   "libcurl|have_curl|libcurl4"
   "openssl|command -v openssl|openssl"
+  "locales|test -e /usr/share/i18n/locales/de_DE|locales"
 )
 
 have_c_compiler() { echo '#include <stdio.h>' | "${CC:-cc}" -E - ; }
