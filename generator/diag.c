@@ -176,7 +176,8 @@ void diags_render(const diags *list, const char *file, const char *source, text 
     if (d->line > 0) text_addf(out, "%d:%d", d->line, d->column);
     if (file || d->line > 0) text_add(out, ": ");
     text_addf(out, "%s: ", severity_name(d->severity));
-    if (d->line <= 0 && d->field) text_addf(out, "%s: ", d->field);
+    bool named = d->field && d->line > 0 && strstr(d->message, d->field);
+    if (d->field && !named) text_addf(out, "%s: ", d->field);
     text_addf(out, "%s [%s]\n", d->message, d->code);
     if (source && d->line > 0) render_excerpt(source, d->line, d->column, out);
   }

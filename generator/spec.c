@@ -468,7 +468,10 @@ static void check_zero_row(spec_reader *r) {
   if (lost)
     spec_reject(r, "spec.conflict", &fields[row],
                 r->nodes[row] ? r->nodes[row] : r->keys[find_field("scale")],
-                "%s is not a number that %s holds", fields[row].path, dtype_name(c->scale.dtype));
+                "%s is %s, allowed with scale.dtype %s: %s", fields[row].path,
+                r->nodes[row] ? r->nodes[row]->text : fields[row].fallback, dtype_name(c->scale.dtype),
+                c->scale.dtype == DTYPE_E8M0 ? "a power of two"
+                                             : "0, or what does not become 0 or infinite in that format");
   else
     c->scale.writer.zero_value = rounded;
 }

@@ -9,6 +9,33 @@ enum {
   MOST_AT = 1 << 30 /* bytes from the start of a page */
 };
 
+/* The factor that names h; NULL: none does. */
+static const spec_node *heads_factor(const spec_node *node) {
+  for (int i = 0; node->kind == NODE_LIST && i < node->count; i++)
+    if (node->items[i]->kind == NODE_SCALAR && strchr(node->items[i]->text, 'h')) return node->items[i];
+  return NULL;
+}
+
+/* A K cache without h has one kv head, and then nothing else has h either. Where K's layout is refused,
+ * `node` is taken at its word. */
+static unsigned with_heads(const contract *c, const spec_node *node, unsigned axes) {
+  bool heads = c->kv.k.count > 0 ? layout_has_axis(&c->kv.k, AXIS_H) : heads_factor(node) != NULL;
+  return heads ? axes : axes & ~(1u << AXIS_H);
+}
+
+/* Refuses a layout that has h where K's hasn't, or the other way round. */
+static bool agrees_on_heads(spec_reader *r, const spec_field *f, const spec_node *node, unsigned axes) {
+  const contract *c = &r->spec.contract;
+  if (c->kv.k.count == 0 || !(axes & 1u << AXIS_H)) return true;
+  const spec_node *found = heads_factor(node);
+  if ((found != NULL) == layout_has_axis(&c->kv.k, AXIS_H)) return true;
+  if (found)
+    return spec_reject(r, "spec.layout", f, found,
+                       "%s: axis h does not belong in this layout: kv.k has none, and so one kv head",
+                       f->path);
+  return spec_reject(r, "spec.layout", f, node, "%s: axis h is missing: kv.k has it", f->path);
+}
+
 static bool read_layout(spec_reader *r, const spec_field *f, const spec_node *node, unsigned axes,
                         int channels, layout *out_layout) {
   const contract *c = &r->spec.contract;
@@ -24,23 +51,12 @@ static bool read_layout(spec_reader *r, const spec_field *f, const spec_node *no
     items[i] = item->text;
   }
   if (c->kv.page == 0 || channels <= 0) return false; /* refused before: nothing to check against */
+  if (!agrees_on_heads(r, f, node, axes)) return false;
   layout_error error;
-  if (layout_parse(items, node->count, axes, c->kv.page, channels, out_layout, &error)) return true;
+  if (layout_parse(items, node->count, with_heads(c, node, axes), c->kv.page, channels, out_layout, &error))
+    return true;
   const spec_node *at = error.item >= 0 && error.item < node->count ? node->items[error.item] : node;
   return spec_reject(r, "spec.layout", f, at, "%s: %s", f->path, error.message);
-}
-
-static bool names_heads(const spec_node *node) {
-  for (int i = 0; node->kind == NODE_LIST && i < node->count; i++)
-    if (node->items[i]->kind == NODE_SCALAR && strchr(node->items[i]->text, 'h')) return true;
-  return false;
-}
-
-/* A K cache without h has one kv head, and then nothing else has h either. Where K's layout is refused,
- * `node` is taken at its word. */
-static unsigned with_heads(const contract *c, const spec_node *node, unsigned axes) {
-  bool heads = c->kv.k.count > 0 ? layout_has_axis(&c->kv.k, AXIS_H) : names_heads(node);
-  return heads ? axes : axes & ~(1u << AXIS_H);
 }
 
 /* Of what lies inside a cache's pages: paddings that only make strides of pages and heads, which are the
@@ -59,7 +75,7 @@ static void drop_idle_padding(layout *l) {
 
 bool spec_parse_k(spec_reader *r, const spec_field *f, const spec_node *node) {
   contract *c = &r->spec.contract;
-  return read_layout(r, f, node, with_heads(c, node, CACHE_AXES), contract_coded_k(c), &c->kv.k);
+  return read_layout(r, f, node, CACHE_AXES, contract_coded_k(c), &c->kv.k);
 }
 
 /* A layout, or `k`: V is the first channels of K. */
@@ -74,7 +90,7 @@ bool spec_parse_v(spec_reader *r, const spec_field *f, const spec_node *node) {
     return spec_reject_type(r, f, node,
                             "a layout: a list of axis factors, outermost first; or k, where V is the first "
                             "channels of K");
-  return read_layout(r, f, node, with_heads(c, node, CACHE_AXES), c->head_dim.v, &c->kv.v);
+  return read_layout(r, f, node, CACHE_AXES, c->head_dim.v, &c->kv.v);
 }
 
 /* A number of bytes from the start of a page. */
@@ -97,8 +113,7 @@ bool spec_parse_tail_at(spec_reader *r, const spec_field *f, const spec_node *no
 
 bool spec_parse_tail_layout(spec_reader *r, const spec_field *f, const spec_node *node) {
   contract *c = &r->spec.contract;
-  if (!read_layout(r, f, node, with_heads(c, node, CACHE_AXES), c->kv.tail.channels, &c->kv.tail.layout))
-    return false;
+  if (!read_layout(r, f, node, CACHE_AXES, c->kv.tail.channels, &c->kv.tail.layout)) return false;
   drop_idle_padding(&c->kv.tail.layout);
   return true;
 }
@@ -110,8 +125,8 @@ static bool read_scale_layout(spec_reader *r, const spec_field *f, const spec_no
   int channels = is_k ? contract_coded_k(c) : contract_coded_v(c);
   int group = is_k ? c->scale.group_k : c->scale.group_v;
   if (g == SCALE_GROUP && (group == 0 || channels % group != 0)) return false; /* refused already */
-  return read_layout(r, f, node, with_heads(c, node, contract_scale_axes(g)),
-                     g == SCALE_GROUP ? channels / group : 1, is_k ? &c->scale.k : &c->scale.v);
+  return read_layout(r, f, node, contract_scale_axes(g), g == SCALE_GROUP ? channels / group : 1,
+                     is_k ? &c->scale.k : &c->scale.v);
 }
 
 /* {inside: k, at: 128, layout: [b, s, h, 33]}: the scales lie in the pages of their own cache. */

@@ -33,6 +33,18 @@ Test(diag, names_the_field_where_there_is_no_place) {
   diags_finish(&list);
 }
 
+/* As declines found at a place of the spec are: the line alone may hold several fields. */
+Test(diag, names_the_field_where_the_message_does_not) {
+  diags list;
+  diags_init(&list);
+  diags_addf(&list, DIAG_NOTE, "decline.head-dim", "head_dim.qk", 1, 17, "100 is not served");
+  expect_render(&list, "a.yaml", "head_dim: {qk: 100, v: 96}\n",
+                "a.yaml:1:17: note: head_dim.qk: 100 is not served [decline.head-dim]\n"
+                "    head_dim: {qk: 100, v: 96}\n"
+                "                    ^\n");
+  diags_finish(&list);
+}
+
 Test(diag, the_caret_counts_characters_and_keeps_tabs) {
   diags list;
   diags_init(&list);
