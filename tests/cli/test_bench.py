@@ -3,7 +3,7 @@ import csv
 import io
 import tempfile
 import unittest
-from support import Case, SMALL, SPECS
+from support import Case, SMALL, SPECS, knows_compilers
 
 SPEC = SPECS / 'nhd-fp16.yaml'
 COMMAND = ('bench', SPEC, '--device', 'emu:gfx950', '--compiler', 'llvm')
@@ -14,6 +14,7 @@ class Bench(Case):
     def setUpClass(cls):
         cls.cache = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.cache.cleanup)
+        knows_compilers(cls.cache.name)
 
     def setUp(self):
         super().setUp()

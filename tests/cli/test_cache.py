@@ -10,6 +10,8 @@ from support import Case, HEDDLE, SMALL
 
 
 class Cache(Case):
+    own_identities = True
+
     # Hashing a compiler takes a second: what the first test found out of it is copied to the others' caches.
     known = tempfile.TemporaryDirectory()
 

@@ -2,7 +2,7 @@
 import tempfile
 import unittest
 import npy
-from support import Case, SPECS
+from support import Case, SPECS, knows_compilers
 
 DENSE = SPECS / 'minimax-m3-dense-fp8.yaml'
 DEVICE = ('--device', 'emu:gfx950', '--compiler', 'llvm')
@@ -15,6 +15,7 @@ class Profile(Case):
     def setUpClass(cls):
         cls.cache = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.cache.cleanup)
+        knows_compilers(cls.cache.name)
 
     def setUp(self):
         super().setUp()
@@ -101,7 +102,7 @@ class Profile(Case):
 
     def test_run_counts_when_asked(self):
         tokens, heads, dim, page = 5, 2, 64, 16
-        cache = npy.write(self.folder / 'cache', 'f2', (1, page, heads, dim), [0] * (page * heads * dim))
+        cache = npy.write(self.folder / 'k0', 'f2', (1, page, heads, dim), [0] * (page * heads * dim))
         rows = npy.write(self.folder / 'rows', 'f2', (tokens, heads, dim), [1] * (tokens * heads * dim))
         slots = npy.write(self.folder / 'slots', 'i8', (tokens,), list(range(tokens)))
         words = ['run', SPECS / 'nhd-fp16.yaml', *DEVICE, '--kernel', 'write']

@@ -4,7 +4,7 @@ import re
 import subprocess
 import tempfile
 import unittest
-from support import Case, SMALL, SOURCE, SPECS
+from support import Case, SMALL, SOURCE, SPECS, knows_compilers
 
 TARGETS = {'gfx950': 'vmcnt', 'gfx1250': 'asynccnt'}
 SPARSE = SPECS / 'minimax-m3-sparse-fp8.yaml'
@@ -18,6 +18,7 @@ class Ring(Case):
     def setUpClass(cls):
         cls.cache = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.cache.cleanup)
+        knows_compilers(cls.cache.name)
 
     def setUp(self):
         super().setUp()

@@ -46,6 +46,8 @@ def free_port():
 
 
 class Tier(Case):
+    own_identities = True
+
     @classmethod
     def setUpClass(cls):
         cls.room = tempfile.TemporaryDirectory()

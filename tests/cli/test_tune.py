@@ -2,7 +2,7 @@
 import pathlib
 import tempfile
 import unittest
-from support import Case, SPECS
+from support import Case, SPECS, knows_compilers
 
 # A shipped contract with less to try.
 FOLDER = tempfile.TemporaryDirectory()
@@ -17,6 +17,7 @@ class Tune(Case):
     def setUpClass(cls):
         cls.cache = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.cache.cleanup)
+        knows_compilers(cls.cache.name)
 
     def setUp(self):
         super().setUp()
