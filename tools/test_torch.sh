@@ -20,6 +20,6 @@ step "build the wheel" "$folder/bin/pip" wheel --no-deps -w "$folder/wheel" "$ro
 step "install the wheel" "$folder/bin/pip" install --no-deps --force-reinstall "$folder"/wheel/heddle-*.whl
 export HEDDLE_SOURCE=$root HEDDLE_CACHE_DIR=$folder/cache
 cd "$folder" # so that the package is the wheel's
-for name in package numpy torch transformers; do
+for name in package numpy torch transformers vllm; do
   "$folder/bin/python" "$root/tests/python/test_$name.py" -v
 done
