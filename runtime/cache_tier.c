@@ -20,6 +20,7 @@ struct cache_tier {
   http *http;
   pthread_mutex_t mutex; /* one request at a time; guards all of it */
   double pause, quiet_until;
+  bool only_read; /* it takes nothing from us */
 };
 
 static double seconds_now(void) {
@@ -154,11 +155,12 @@ static bool request(cache *c, const char *key, const void *bytes, size_t size, c
   cache_tier *t = c->tier;
   char problem[HTTP_PROBLEM] = "";
   double pause = 0;
+  bool refused = false;
   text url;
   text_init(&url);
   text_addf(&url, "%s/%s", t->address, key);
   pthread_mutex_lock(&t->mutex);
-  bool asked = !url.failed && seconds_now() >= t->quiet_until;
+  bool asked = !url.failed && seconds_now() >= t->quiet_until && !(bytes != NULL && t->only_read);
   if (asked) {
     *out_status = bytes == NULL
                       ? http_get(t->http, text_string(&url), CACHE_FILE_MOST, out_bytes, out_size, problem)
@@ -167,9 +169,13 @@ static bool request(cache *c, const char *key, const void *bytes, size_t size, c
       pause = back_off(t);
     else
       t->pause = FIRST_PAUSE;
+    refused = bytes != NULL && *out_status == HD_DECLINED;
+    if (refused) t->only_read = true;
   }
   pthread_mutex_unlock(&t->mutex);
   text_finish(&url);
+  if (refused)
+    cache_say(c, "cache.tier", "the shared cache %s is offered nothing more: %s", t->address, problem);
   if (pause > 0) {
     cache_count(c, &c->counts.tier_failures);
     cache_say(c, "cache.tier", "the shared cache %s is left alone for %.0f s: %s", t->address, pause,

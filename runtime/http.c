@@ -200,7 +200,8 @@ static hd_status perform(http *h, const char *url, transfer *t, bool upload, cha
     return HD_DECLINED;
   else
     snprintf(problem, HTTP_PROBLEM, "it answers with code %ld", code);
-  return HD_UNAVAILABLE;
+  bool refused = error == 0 && upload && (code == 401 || code == 403 || code == 405);
+  return refused ? HD_DECLINED : HD_UNAVAILABLE;
 }
 
 hd_status http_get(http *h, const char *url, size_t most, char **out_bytes, size_t *out_size,

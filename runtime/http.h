@@ -22,7 +22,8 @@ hd_status http_version(text *out, diags *errors);
 enum { HTTP_PROBLEM = 256 };
 hd_status http_get(http *h, const char *url, size_t most, char **out_bytes, size_t *out_size,
                    char problem[HTTP_PROBLEM]);
-/* HD_OK: any code of success. */
+/* HD_OK: any code of success. HD_DECLINED: it takes nothing from us (401, 403, 405). HD_UNAVAILABLE: anything
+ * else. */
 hd_status http_put(http *h, const char *url, const void *bytes, size_t size, char problem[HTTP_PROBLEM]);
 
 #endif

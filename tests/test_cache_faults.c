@@ -246,15 +246,48 @@ Test(cache_faults, a_shared_cache_that_is_down_is_asked_more_and_more_seldom, .t
   close(fd);
 }
 
-/* Answers one request with 404, in a child. */
-static pid_t serve_one(int fd) {
-  static const char answer[] = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-  char request[4096];
+/* Answers `count` requests with this code, in a child, which ends with the number of PUTs. */
+static pid_t serve(int fd, int count, const char *code) {
+  char request[65536], answer[128];
   pid_t child = fork();
   if (child != 0) return child;
-  int connection = accept(fd, NULL, NULL);
-  if (connection < 0 || recv(connection, request, sizeof request, 0) <= 0) _exit(1);
-  _exit(send(connection, answer, strlen(answer), 0) == (ssize_t)strlen(answer) ? 0 : 2);
+  int puts = 0;
+  snprintf(answer, sizeof answer, "HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", code);
+  for (int i = 0; i < count; i++) {
+    int connection = accept(fd, NULL, NULL);
+    if (connection < 0 || recv(connection, request, sizeof request, 0) <= 0) _exit(100);
+    puts += strncmp(request, "PUT", 3) == 0;
+    if (send(connection, answer, strlen(answer), 0) != (ssize_t)strlen(answer)) _exit(101);
+    shutdown(connection, SHUT_WR);
+    while (recv(connection, request, sizeof request, 0) > 0) {
+    }
+    close(connection);
+  }
+  _exit(puts);
+}
+
+Test(cache_faults, a_shared_cache_that_takes_nothing_is_read_all_the_same, .timeout = 30) {
+  sample s = make_sample("gfx950");
+  lines log = {0};
+  char url[64], key[16];
+  cache_entry found;
+  int status = -1, fd = open_port(true, url);
+  cache *c = open_tier(url, &log);
+  store(c, "mine", &s);
+  pid_t server = serve(fd, 1, "403 Forbidden");
+  cache_share(c, "mine");
+  cr_assert(waitpid(server, &status, 0) == server && WIFEXITED(status) && WEXITSTATUS(status) == 1);
+  server = serve(fd, 3, "404 Not Found");
+  for (int i = 0; i < 3; i++) {
+    snprintf(key, sizeof key, "key %d", i);
+    cr_expect(cache_find(c, key, &found) == HD_DECLINED);
+    cache_share(c, "mine");
+  }
+  cr_assert(waitpid(server, &status, 0) == server && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+            "three times asked, nothing offered");
+  cr_expect(log.count == 1 && strstr(log.last, "offered nothing more") != NULL, "%s", log.last);
+  cache_close(c);
+  close(fd);
 }
 
 Test(cache_faults, an_answer_ends_the_growing_of_the_pauses, .timeout = 30) {
@@ -269,7 +302,7 @@ Test(cache_faults, an_answer_ends_the_growing_of_the_pauses, .timeout = 30) {
   }
   cr_expect(log.count == 3 && strstr(log.last, "alone for 120 s") != NULL, "%s", log.last);
   cr_assert(listen(fd, 4) == 0);
-  pid_t server = serve_one(fd);
+  pid_t server = serve(fd, 1, "404 Not Found");
   cr_expect(cache_find(c, "key", &found) == HD_DECLINED && log.count == 3, "a miss is no failure: %s",
             log.last);
   cr_assert(waitpid(server, &status, 0) == server && WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -136,13 +136,14 @@ class Tier(Case):
         hits, lines = self.build(self.url('closed'), HEDDLE_CACHE_HEADER='/nowhere')
         self.assertIn("can't be read", lines[0])
 
-    def test_a_server_that_is_only_read_gives_and_refuses(self):
+    def test_a_server_that_is_only_read_is_offered_nothing_more_and_still_asked(self):
         self.build(self.url())
+        (self.server / 'access.log').write_text('')
         self.assertEqual((1, []), self.build(self.url('readonly')))
-        self.entry().unlink()
-        hits, lines = self.build(self.url('readonly'))
+        hits, lines = self.build(self.url('readonly'), ['gfx942', 'gfx1201'])
         self.assertEqual((0, 1), (hits, len(lines)), lines)
-        self.assertIn('code 405', lines[0])
+        self.assertIn('offered nothing more: it answers with code 405', lines[0])
+        self.assertEqual(['GET', 'GET', 'GET', 'PUT'], sorted(self.requests()))
 
     def test_a_certificate_that_nobody_trusts(self):
         self.build(self.url())
@@ -181,6 +182,7 @@ class Tier(Case):
         mine, good = self.entry(), self.entry().read_bytes()
         for arguments in [['--kernel', 'decode', '--target', 'gfx950'], ['--kernel', 'write', '--target', 'gfx942']]:
             other = str(self.folder / 'other')
+            shutil.copytree(self.server / 'identity', self.folder / 'other' / 'identity')
             self.heddle('build', self.spec, *arguments, HEDDLE_CACHE_DIR=other)
             (theirs,) = pathlib.Path(other).glob('objects/*/*')
             os.chmod(mine, 0o666)
