@@ -282,6 +282,19 @@ class Matching(unittest.TestCase):
             found.chosen()
         self.assertTrue(caught.exception.code)
 
+    def test_attention_through_a_view(self):
+        """Head by head: every (sequence, kv head) a sequence of one head."""
+        spec, c = f.BF16.replace("[b, s, h, d]", "[b, h, s, d]"), f.context()
+        caches = {n: c.zeros((f.PAGES, f.KV_HEADS, f.PAGE, f.DIM), "bf16") for n in ("k_cache", "v_cache")}
+        c.prepare(spec, "write").launch(f.INPUTS | caches)
+        own = {"q": c.array(f.QUERY["q"], dtype="bf16"), "out": c.zeros((f.SEQS, f.Q_HEADS, f.DIM), "fp32")}
+        view = heddle.collapse_heads(c, spec, caches | own)
+        heads = range(f.KV_HEADS)
+        table = array.array("i", [p * view.heads + h for s in range(f.SEQS) for h in heads for p in f.TABLE_ROWS[s * f.TABLE : (s + 1) * f.TABLE]])
+        lengths = array.array("i", [n for n in f.LENGTHS for _ in heads])
+        c.prepare(view.contract, "decode").launch(view.tensors, page_table=f.shaped(table, (f.SEQS * f.KV_HEADS, f.TABLE)), lengths=lengths)
+        self.assertLess(f.worst(array.array("f", own["out"].tobytes()), f.attention()[0]), TOLERANCE[f.BF16])
+
     def test_views(self):
         spec = f.BF16.replace("[b, s, h, d]", "[b, h, s, d]")
         caches = {n: f.context().zeros((4, 2, 16, 64), "bf16") for n in ("k_cache", "v_cache")}
@@ -289,6 +302,9 @@ class Matching(unittest.TestCase):
         self.assertEqual((view.meaning, view.parts, view.heads), ("bytes", 1, 2))
         self.assertEqual(view.tensors["k_cache"].address, caches["k_cache"].address)
         self.assertEqual(heddle.Contract(view.contract.text), view.contract)
+        by_slot = {n: f.context().zeros((4, 16, 2, 64), "bf16") for n in ("k_cache", "v_cache")}
+        split = heddle.page_split(f.context(), f.BF16, by_slot, 8)
+        self.assertEqual((split.parts, split.tensors["v_cache"].address, split.tensors["v_cache"].shape), (2, by_slot["v_cache"].address, (8, 8, 2, 64)))
         with self.assertRaises(heddle.Declined) as caught:
             heddle.page_split(f.context(), spec, caches, 5)
         self.assertTrue(caught.exception.code.startswith("view."))

@@ -181,12 +181,12 @@ class Packed:
                 slot.axes = axes[name]._handle
 
 
-def unpack(array: Any, count: int, owner: Any) -> dict[str, TensorView]:
-    """What the C library describes, as views that keep `owner` alive."""
+def unpack(array: Any, count: int, owner: Any, index: int) -> dict[str, TensorView]:
+    """What the C library describes, in the memory of device `index`, as views that keep `owner` alive."""
     found = {}
     for i in range(count):
         t = array[i]
         strides: Sequence[int] | None = t.strides[: t.rank] if t.strides else None
         found[native.TENSORS[t.name]] = TensorView(t.address, native.DTYPES[t.dtype], tuple(t.shape[: t.rank]),
-                                                   tuple(strides) if strides is not None else None, owner=owner)  # fmt: skip
+                                                   tuple(strides) if strides is not None else None, index=index, owner=owner)  # fmt: skip
     return found

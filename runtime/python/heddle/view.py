@@ -19,12 +19,12 @@ class View:
     among them. Page id of part j of page p, for kv head h: (p · parts + j) · heads + h. `meaning`: "bytes": each element is the byte
     that it was; "storage": what is read through the view was written through it."""
 
-    def __init__(self, handle: c_void_p, keep: Any) -> None:
+    def __init__(self, handle: c_void_p, keep: Any, index: int) -> None:
         self._handle = handle
         weakref.finalize(self, native.library.hd_view_destroy, handle)
         array = POINTER(native.Tensor)()
         count = native.library.hd_view_tensors(handle, byref(array))
-        self.tensors: dict[str, TensorView] = unpack(array, count, (self, keep))
+        self.tensors: dict[str, TensorView] = unpack(array, count, (self, keep), index)
         self.contract: Contract = Contract._from_handle(c_void_p(native.library.hd_view_contract(handle)), owner=self)
         self.meaning = next(m for m, n in MEANINGS.items() if n == native.library.hd_view_meaning(handle))
         parts, heads = c_int64(), c_int64()
@@ -39,7 +39,7 @@ def page_split(context: Context, contract: Any, tensors: Mapping[str, Any], page
     status = native.library.hd_view_page_split(context._handle, ours._handle, packed.array, packed.count, page, MEANINGS[meaning],
                                                byref(handle), why.handle)  # fmt: skip
     check(status, f"viewing {ours.name} in pages of {page}", why)
-    return View(handle, views)
+    return View(handle, views, context.index)
 
 
 def collapse_heads(context: Context, contract: Any, tensors: Mapping[str, Any]) -> View:
@@ -48,7 +48,7 @@ def collapse_heads(context: Context, contract: Any, tensors: Mapping[str, Any]) 
     packed = Packed(views)
     status = native.library.hd_view_collapse_heads(context._handle, ours._handle, packed.array, packed.count, byref(handle), why.handle)
     check(status, f"viewing {ours.name} head by head", why)
-    return View(handle, views)
+    return View(handle, views, context.index)
 
 
 def _views(tensors: Mapping[str, Any]) -> dict[str, TensorView]:
