@@ -253,6 +253,17 @@ static double wide_value(const verify_data *d, random_state *r) {
   return pow(10.0, least + (most - least) * random_unit(r));
 }
 
+/* A size of row whose largest element is near the writer's floors, below or above; 1 where it has none, or a
+ * format of scales that they may be too small for. */
+static double size_near_floor(const verify_data *d, bool is_v, random_state *r) {
+  const contract *c = d->contract;
+  double qmax =
+      c->scale.writer.qmax > 0 ? c->scale.writer.qmax : dtype_max(is_v ? c->kv.v_dtype : c->kv.k_dtype);
+  double least = fmax(c->scale.writer.amax_floor, c->scale.writer.scale_floor * qmax);
+  if (!contract_writer_scales(c->scale.granularity) || least == 0 || c->scale.dtype != DTYPE_FP32) return 1;
+  return least / 3 * pow(2.0, -2.0 + 3.0 * random_unit(r));
+}
+
 /* One row of k or v, `count` channels. `outlier`: the size that heads share where a token has one scale;
  * drawn for the first of them. Else a head's values could all be lost beside another's, and its result be a
  * sum of the smallest probabilities. */
@@ -267,7 +278,10 @@ static void fill_row(const verify_data *d, bool is_v, int64_t row_index, int64_t
   if ((traits & TRAIT_OUTLIERS) && (first_head || d->contract->scale.granularity != SCALE_TOKEN))
     *outlier = is_v ? pow(10.0, -4.0 + 6.0 * random_unit(r)) : pow(10.0, -4.0 + 5.0 * random_unit(r));
   if (traits & TRAIT_OUTLIERS) factor = *outlier;
-  if ((traits & TRAIT_ZERO_TOKENS) && random_below(r, 4) == 0) factor = 0.0;
+  if (traits & TRAIT_ZERO_TOKENS) {
+    int64_t kind = random_below(r, 4);
+    factor *= kind == 0 ? 0.0 : kind == 1 ? size_near_floor(d, is_v, r) : 1.0;
+  }
   /* Without scales a token, the values themselves are what the V scales would have made of them. */
   if (is_v && !scales_per_token(d->contract)) {
     if (traits & TRAIT_WIDE_SCALES) factor = wide_value(d, r);

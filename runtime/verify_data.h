@@ -6,9 +6,10 @@
 
 /* What is peculiar about a case's inputs. */
 enum {
-  TRAIT_CLEAN = 1 << 0,       /* unwritten slots and unused table entries are 0; otherwise they are garbage */
-  TRAIT_ZERO_QUERY = 1 << 1,  /* some query rows are all zero */
-  TRAIT_ZERO_TOKENS = 1 << 2, /* some k and v rows are all zero */
+  TRAIT_CLEAN = 1 << 0,      /* unwritten slots and unused table entries are 0; otherwise they are garbage */
+  TRAIT_ZERO_QUERY = 1 << 1, /* some query rows are all zero */
+  TRAIT_ZERO_TOKENS =
+      1 << 2, /* some k and v rows are all zero, some as small as the floors of the writer's rule */
   TRAIT_PEAKED = 1 << 3,      /* large queries: the softmax is nearly one token */
   TRAIT_OUTLIERS = 1 << 4,    /* rows of k and v differ in size by orders of magnitude */
   TRAIT_WIDE_SCALES = 1 << 5, /* V scales from 1e-6 to 1e3 within a sequence, set after the write */
