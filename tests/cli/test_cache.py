@@ -4,26 +4,15 @@ import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
 import unittest
-from support import Case, HEDDLE, SMALL
+from support import Case, HEDDLE, knows_compilers
 
 
 class Cache(Case):
-    own_identities = True
-
-    # Hashing a compiler takes a second: what the first test found out of it is copied to the others' caches.
-    known = tempfile.TemporaryDirectory()
-
     def setUp(self):
         super().setUp()
         self.spec = self.small()
-        known = pathlib.Path(self.known.name) / 'identity'
-        if not known.exists():
-            self.heddle('build', self.spec, '--target', 'gfx950', '--kernel', 'write', HEDDLE_CACHE_DIR=self.known.name)
-        for cache in ['cache', 'elsewhere']:
-            (self.folder / cache).mkdir(mode=0o700)
-            shutil.copytree(known, self.folder / cache / 'identity')
+        knows_compilers(self.elsewhere())
 
     # No compiler is found then: an empty ROCm counts alone, and there is no such clang.
     WITHOUT_COMPILER = {'HEDDLE_ROCM': '/nonexistent', 'HEDDLE_CLANG': '/nonexistent/clang', 'HEDDLE_NVRTC': '/nonexistent'}

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 import unittest
-from support import Case, HEDDLE
+from support import Case, HEDDLE, knows_compilers
 
 NGINX = shutil.which('nginx') or '/usr/sbin/nginx'
 
@@ -46,8 +46,6 @@ def free_port():
 
 
 class Tier(Case):
-    own_identities = True
-
     @classmethod
     def setUpClass(cls):
         cls.room = tempfile.TemporaryDirectory()
@@ -81,12 +79,6 @@ class Tier(Case):
         (self.server / 'data').mkdir(mode=0o777)
         (self.server / 'data').chmod(0o777)  # nginx may serve as another user
         (self.server / 'access.log').write_text('')
-        known = self.server / 'identity'
-        if not known.exists():  # hashing a compiler takes a second: once for all tests
-            self.heddle('build', self.spec, '--target', 'gfx950', '--kernel', 'write', HEDDLE_CACHE_DIR=str(self.server / 'known'))
-            shutil.copytree(self.server / 'known' / 'identity', known)
-        (self.folder / 'cache').mkdir(mode=0o700)
-        shutil.copytree(known, self.folder / 'cache' / 'identity')
 
     def url(self, path='cache'):
         return 'http://127.0.0.1:%d/%s/' % (self.port, path)
@@ -182,7 +174,7 @@ class Tier(Case):
         mine, good = self.entry(), self.entry().read_bytes()
         for arguments in [['--kernel', 'decode', '--target', 'gfx950'], ['--kernel', 'write', '--target', 'gfx942']]:
             other = str(self.folder / 'other')
-            shutil.copytree(self.server / 'identity', self.folder / 'other' / 'identity')
+            knows_compilers(other)
             self.heddle('build', self.spec, *arguments, HEDDLE_CACHE_DIR=other)
             (theirs,) = pathlib.Path(other).glob('objects/*/*')
             os.chmod(mine, 0o666)
