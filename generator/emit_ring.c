@@ -98,7 +98,7 @@ static bool fill(void *user, const char *name, text *out) {
   } else if (strcmp(name, "line_merge") == 0) {
     return template_fill(shared->templates, "merge_line.hip", fill, user, out, shared->errors) == HD_OK;
   } else if (strcmp(name, "store_lse line") == 0) {
-    write_lse(shared->contract, "item * HEADS + head", "lowest[j]", "total[j]", out);
+    write_lse(shared->contract, "item * HEADS + head", "base[j]", "sum[j]", out);
   } else if (strcmp(name, "store_lse line_merge") == 0) {
     write_lse(shared->contract, "query", "lowest", "total", out);
   } else if (strcmp(name, "copy_scales") == 0) {
