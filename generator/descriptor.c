@@ -308,3 +308,11 @@ hd_status descriptor_parse(const char *json, size_t length, descriptor *out_desc
   *out_descriptor = d;
   return HD_OK;
 }
+
+bool descriptor_is_of_another_version(const char *json, size_t length) {
+  json_reader r = json_reader_of(json, length);
+  json_expect(&r, '{');
+  read_key(&r, "descriptor");
+  int64_t version = json_read_integer(&r, 1, INT_MAX);
+  return !json_failed(&r) && version != DESCRIPTOR_VERSION;
+}

@@ -136,5 +136,8 @@ void descriptor_write(const descriptor *d, text *out);
  * or anything behind the end. Safe on any bytes; `json` need not be NUL-terminated. Strings are printable
  * ASCII without quotes and backslashes. */
 hd_status descriptor_parse(const char *json, size_t length, descriptor *out_descriptor);
+/* Whether it begins as a descriptor of another version of the format does: nothing is wrong with it, but
+ * descriptor_parse refuses it. */
+bool descriptor_is_of_another_version(const char *json, size_t length);
 
 #endif

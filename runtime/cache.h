@@ -29,6 +29,7 @@ typedef struct cache_item {
   const char *pack; /* the file that it is in; NULL: the user's folder */
   uint64_t size;
   bool good;
+  bool stale; /* not good, since another version of heddle made it: it is not used, and ages away */
   char problem[160];
 } cache_item;
 

@@ -122,8 +122,11 @@ static hd_status item_read(const char *bytes, size_t size, const listing *l, cac
   hd_status status = cache_file_parse(bytes, size, &file, errors);
   if (status == HD_OK) {
     status = descriptor_parse(file.descriptor, file.descriptor_size, d);
+    item->stale = status == HD_INVALID && cache_file_check(bytes, size, &file, item->key, errors) == HD_OK &&
+                  descriptor_is_of_another_version(file.descriptor, file.descriptor_size);
     if (status == HD_INVALID)
-      diags_errorf(errors, "cache.descriptor", NULL, "its launch descriptor can't be read");
+      diags_errorf(errors, "cache.descriptor", NULL,
+                   item->stale ? "another version of heddle made it" : "its launch descriptor can't be read");
   }
   if (status == HD_OK) {
     copy_field(item->operation, sizeof item->operation, d->operation);

@@ -12,7 +12,7 @@ typedef struct listing {
   const cli *c;
   text *out;
   bool verify;
-  int count, bad;
+  int count, bad, stale;
   uint64_t bytes;
 } listing;
 
@@ -27,6 +27,7 @@ static void write_item_json(const cache_item *item, bool verified, text *out) {
   json_int(out, &first, "bytes", (int64_t)item->size);
   if (item->pack != NULL) json_text(out, &first, "pack", item->pack);
   if (verified || !item->good) json_bool(out, &first, "good", item->good);
+  if (item->stale) json_bool(out, &first, "stale", true);
   if (!item->good) json_text(out, &first, "problem", item->problem);
   text_add(out, "}");
 }
@@ -38,13 +39,15 @@ static void visit(void *user, const cache_item *item) {
     if (l->count > 0) text_add(l->out, ",\n ");
     write_item_json(item, l->verify, l->out);
   } else if (!item->good) {
-    text_addf(l->out, "%.12s  bad: %s%s%s\n", item->key, item->problem, in, pack);
+    text_addf(l->out, "%.12s  %s: %s%s%s\n", item->key, item->stale ? "stale" : "bad", item->problem, in,
+              pack);
   } else if (!l->verify) {
     text_addf(l->out, "%.12s  %-7s %-8s %-10s contract %.12s %8llu bytes%s%s\n", item->key, item->operation,
               item->target, item->variant, item->contract_key, (unsigned long long)item->size, in, pack);
   }
   l->count++;
-  l->bad += !item->good;
+  l->bad += !item->good && !item->stale;
+  l->stale += item->stale;
   l->bytes += item->size;
 }
 
@@ -67,7 +70,11 @@ static int list(cli *c, cache *store, bool verify) {
   if (c->json) text_add(&out, "[");
   hd_status status = cache_list(store, verify, visit, &l, &d);
   if (c->json) text_add(&out, "]\n");
-  if (!c->json && verify) text_addf(&out, "%d entries, %d bad\n", l.count, l.bad);
+  if (!c->json && verify) {
+    text_addf(&out, "%d entries, %d bad", l.count, l.bad);
+    if (l.stale > 0) text_addf(&out, ", %d of another version of heddle", l.stale);
+    text_add(&out, "\n");
+  }
   if (!c->json && !verify) text_addf(&out, "%d entries, %llu bytes\n", l.count, (unsigned long long)l.bytes);
   return finish(c, &out, &d, status, verify && l.bad ? EXIT_DECLINED : EXIT_FINE);
 }

@@ -2,6 +2,7 @@
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -53,6 +54,24 @@ class Cache(Case):
         self.assertEqual(self.json('pack', '-o', 'other.pack', '--target', 'gfx942'), {'packed': 0, 'bad': 0})
         self.assertEqual(self.json('pack', '-o', 'same.pack', '--target', 'gfx950'), {'packed': 2, 'bad': 0})
         self.assertEqual(built.read_bytes(), (self.folder / 'same.pack').read_bytes())
+
+    def test_entries_of_another_version_are_stale_and_nothing_bad(self):
+        self.heddle('build', self.spec, '--target', 'gfx950')
+        entry = next(path for path in (self.folder / 'cache' / 'objects').glob('*/*'))
+        data = entry.read_bytes()
+        older = bytearray(re.sub(rb'"descriptor": \d+', b'"descriptor": 1', data, count=1))
+        self.assertEqual(len(older), len(data))
+        entry.write_bytes(older)
+        self.assertIn('2 entries, 1 bad', self.heddle('cache', 'verify', code=1)[0])  # the hash says that it was changed
+        hashed = hashlib.sha256(older[:40])
+        hashed.update(older[72:])
+        older[40:72] = hashed.digest()
+        entry.write_bytes(older)
+        self.assertIn('2 entries, 0 bad, 1 of another version of heddle', self.heddle('cache', 'verify')[0])
+        stale = [item for item in self.json('cache', 'verify') if item.get('stale')]
+        self.assertEqual([item['key'] for item in stale], [entry.name])
+        self.heddle('build', self.spec, '--target', 'gfx950')
+        self.assertIn('2 entries, 0 bad\n', self.heddle('cache', 'verify')[0])
 
     def test_a_bad_entry_is_left_out_of_a_pack_and_said(self):
         self.heddle('build', self.spec, '--target', 'gfx950')
