@@ -96,6 +96,14 @@ DEVICE void keep_order() { __builtin_amdgcn_sched_barrier(0); }
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
 DEVICE void pin(u32 &word) { asm volatile("" : "+v"(word)); }
 
+// A word that is used half by half: LLVM 22 on gfx1250 otherwise loses one that was loaded with others after its first use
+// (docs/targets.md).
+DEVICE void keep_whole(u32 &word) {
+#if defined(__gfx1250__)
+  pin(word);
+#endif
+}
+
 // K and V are read once: loads say so, unless they come AGAIN. BYTES is 1, 2, 4, 8 or 16; `byte` is the place in `words`.
 template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
   if constexpr (BYTES == 16) {
@@ -161,7 +169,7 @@ struct format_fp8 {
     halves[0] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_scalef32_pk_f16_fp8(word, 1.0f, false));
     halves[1] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_scalef32_pk_f16_fp8(word, 1.0f, true));
 #elif defined(__gfx1250__)
-    pin(word); // LLVM 22 otherwise loses a loaded word after its first half was converted (docs/targets.md)
+    keep_whole(word);
     halves[0] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pk_f16_fp8((short)word));
     halves[1] = __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pk_f16_fp8((short)(word >> 16)));
 #else // by way of fp32
@@ -199,6 +207,7 @@ struct format_fp8_e5m2 {
     return word;
   }
   DEVICE void widen(u32 word, u32 *halves) {
+    keep_whole(word);
     halves[0] = pick_bytes(0, word, 0x01040004);
     halves[1] = pick_bytes(0, word, 0x03040204);
   }
@@ -219,6 +228,7 @@ struct format_int8 {
     return word;
   }
   DEVICE void widen(u32 word, u32 *halves) {
+    keep_whole(word);
     halves[0] = subtract_halves(pick_bytes(0x64646464, word ^ 0x80808080u, 0x04010400), 0x64806480);
     halves[1] = subtract_halves(pick_bytes(0x64646464, word ^ 0x80808080u, 0x04030402), 0x64806480);
   }

@@ -73,6 +73,11 @@ class Served(Case):
     def test_a_scale_a_head(self):
         self.serves('gfx942', scale='{granularity: head}')
 
+    def test_int8_values_beside_eight_rows_with_a_window_of_their_own_token(self):
+        self.serves('gfx1250', heads=16, rows=8, head_dim='{qk: 64, v: 32}', dtype='{k: fp8_e5m2, v: int8}', page=32,
+                    layout=('[b, h, d/8, s, d%8]', '[b, h, s/16, d, s%16]'), scale='{granularity: head}',
+                    select='{form: indptr, per: row}', mask='{window: 1}')
+
     def test_half_precision_queries_over_a_bf16_cache(self):
         self.serves('gfx1250', rows=2, layout=('[b, h, d/8, s, d%8]', '[b, s, h, d]'), head_dim='{qk: 64, v: 72}', page=256,
                     dtype='bf16', query='fp16', scale=None)
