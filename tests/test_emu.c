@@ -717,6 +717,27 @@ EACH_BUILD(names_a_write_past_the_end) {
   bench_close(&t);
 }
 
+EACH_BUILD(names_atomics_off_a_word) {
+  static const char *const kernels[] = {"adds_to_lds_off_a_word", "adds_off_a_word"};
+  bench t;
+  bench_open_part(&t, b, "alignment");
+  struct {
+    device_pointer out;
+    int at;
+  } args = {put(&t, NULL, 512), 0};
+  for (int n = 0; n < 2; ++n) {
+    args.at = 0;
+    run(&t, kernels[n], one_wave, &args, sizeof args);
+    args.at = 2;
+    expect_fault(&t, kernels[n], one_wave, &args, sizeof args, "misaligned");
+    diags_finish(&t.list);
+    diags_init(&t.list);
+  }
+  args.at = 3; /* unaligned access mode */
+  run(&t, "reads_bytes_of_lds", one_wave, &args, sizeof args);
+  bench_close(&t);
+}
+
 EACH_BUILD(stops_a_kernel_that_never_ends) {
   int flag = 0;
   bench t;

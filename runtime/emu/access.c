@@ -443,12 +443,13 @@ static place place_of(emu_wave *w, const emu_instruction *i, const operands *o, 
   }
 }
 
-/* Global, flat and scratch memory take any address: the HSA runtime sets unaligned access mode, and LLVM
- * counts on it when it merges two half words into a word. LDS is held to words, which is what its own
- * instructions promise. */
+/* Memory and LDS take any address: the HSA runtime sets unaligned access mode, and LLVM counts on it when it
+ * merges half words into a word, or puts a lane's array of bytes into LDS. LDS atomics and accesses of two
+ * places are held to words all the same. */
 static bool aligned(emu_wave *w, const emu_instruction *i, int lane, uint64_t address, uint32_t bytes) {
   uint32_t need = bytes >= 4 ? 4 : bytes;
-  if (address % need == 0) return true;
+  bool any = i->access->kind != EMU_ATOMIC && i->access->elements <= 1;
+  if (any || address % need == 0) return true;
   emu_fault(w, i, lane, "misaligned access: %u bytes at 0x%llx", bytes, (unsigned long long)address);
   return false;
 }
