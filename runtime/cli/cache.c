@@ -38,7 +38,7 @@ static void visit(void *user, const cache_item *item) {
   if (l->c->json) {
     if (l->count > 0) text_add(l->out, ",\n ");
     write_item_json(item, l->verify, l->out);
-  } else if (!item->good) {
+  } else if (!item->good && !(item->stale && l->verify)) { /* verify counts the stale ones */
     text_addf(l->out, "%.12s  %s: %s%s%s\n", item->key, item->stale ? "stale" : "bad", item->problem, in,
               pack);
   } else if (!l->verify) {
