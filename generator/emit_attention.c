@@ -182,8 +182,6 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
                     "  const i64 v_scale_heads_stride = kv_heads * v_scale_stride_h;\n");
   } else if (strcmp(name, "value_scale") == 0) {
     write_value_scale(c, out);
-  } else if (strcmp(name, "store_lse decode") == 0) {
-    write_lse(c, "item * HEADS + head", "lowest", "total", out);
   } else if (strcmp(name, "store_lse direct") == 0) {
     write_lse(c, "query", "lowest", "total", out);
   } else if (strcmp(name, "store_lse merge") == 0) {

@@ -40,7 +40,6 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_int(out, "CONSUMERS", p->consumers);
   write_int(out, "PRODUCERS", 4);
   write_int(out, "STAGES", p->stages);
-  write_int(out, "RESIDENT", p->resident);
   write_int(out, "THREAD_REGISTERS", p->thread_registers);
   write_int(out, "PRODUCER_REGISTERS", p->producer_registers);
   write_int(out, "CONSUMER_REGISTERS", p->consumer_registers);
@@ -123,7 +122,6 @@ static void describe_line_decode(const contract *c, const ring_plan *p, kernel_d
   k->block = p->threads;
   k->lds_bytes = p->lds_bytes;
   k->waits_itself = true;
-
   add_decode_arguments(c, k);
   add_line_arguments(c, k);
 }

@@ -69,16 +69,25 @@ void sha256_digest(sha256 *s, unsigned char out_digest[32]) {
     out_digest[i] = (unsigned char)(s->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
+static const char digits[] = "0123456789abcdef";
+
+void sha256_digest_hex(const unsigned char digest[32], char out_hex[65]) {
+  for (int i = 0; i < 32; i++) {
+    out_hex[2 * i] = digits[digest[i] >> 4];
+    out_hex[2 * i + 1] = digits[digest[i] & 15];
+  }
+  out_hex[64] = '\0';
+}
+
 void sha256_hex(const void *data, size_t length, char out_hex[65]) {
-  static const char hex[] = "0123456789abcdef";
   sha256 s;
   unsigned char digest[32];
   sha256_init(&s);
   sha256_update(&s, data, length);
   sha256_digest(&s, digest);
-  for (int i = 0; i < 32; i++) {
-    out_hex[2 * i] = hex[digest[i] >> 4];
-    out_hex[2 * i + 1] = hex[digest[i] & 15];
-  }
-  out_hex[64] = '\0';
+  sha256_digest_hex(digest, out_hex);
+}
+
+bool sha256_is_hex(const char *word) {
+  return strlen(word) == 64 && strspn(word, digits) == 64;
 }

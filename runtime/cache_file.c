@@ -3,23 +3,12 @@
 #include "../generator/target.h"
 #include "codeobject.h"
 #include "elf64.h"
+#include "little.h"
 #include <stdlib.h>
 #include <string.h>
 
 static const char magic[8] = {'\x8b', 'h', 'e', 'd', 'd', 'l', 'e', '\n'};
 enum { VERSION_AT = 8, RESERVED_AT = 12, LENGTHS_AT = 16, HASH_AT = 40, HASH_SIZE = 32 };
-
-static void put_little(unsigned char *at, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; i++)
-    at[i] = (unsigned char)(value >> (8 * i));
-}
-
-static uint64_t get_little(const unsigned char *at, int bytes) {
-  uint64_t value = 0;
-  for (int i = bytes - 1; i >= 0; i--)
-    value = value << 8 | at[i];
-  return value;
-}
 
 /* The hash covers the header before itself and everything after. */
 static void hash_file(const unsigned char *bytes, size_t size, unsigned char out_digest[HASH_SIZE]) {

@@ -117,7 +117,6 @@ hd_status cache_each_file(cache *c,
                           void *user);
 /* Calls `visit` for every name in a flat folder. */
 hd_status cache_each_name(int folder, void (*visit)(int folder, const char *name, void *user), void *user);
-bool cache_is_key(const char *name);
 /* The key of an entry whose key text begins with `source`, or false: reads the head of every entry. */
 bool disk_find_source(cache *c, const char *source, char out_key[65]);
 

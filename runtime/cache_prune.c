@@ -2,6 +2,7 @@
  * stays readable for who has it open, who comes later compiles it again, and two that prune at the same time
  * remove the same files. */
 #include "cache_parts.h"
+#include "../generator/sha256.h"
 #include "file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +46,7 @@ static void remove_abandoned(cache *c, const char *folder, const char *name, tim
 static hd_status survey_file(cache *c, const char *folder, const char *name, void *user) {
   survey *s = user;
   struct stat facts;
-  if (!cache_is_key(name)) {
+  if (!sha256_is_hex(name)) {
     remove_abandoned(c, folder, name, s->now);
     return HD_OK;
   }

@@ -1,5 +1,6 @@
 /* Going through every entry of the packs and the user's folder: list, verify, search, clear. */
 #include "cache_file.h"
+#include "../generator/sha256.h"
 #include "cache_parts.h"
 #include "file.h"
 #include <dirent.h>
@@ -57,10 +58,6 @@ static hd_status names_read(int at, const char *path, names *out_names) {
   if (n.count > 0) qsort(n.items, n.count, sizeof *n.items, compare_names);
   *out_names = n;
   return HD_OK;
-}
-
-bool cache_is_key(const char *name) {
-  return strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
 }
 
 hd_status cache_each_file(cache *c,
@@ -140,7 +137,7 @@ static hd_status item_read(const char *bytes, size_t size, const listing *l, cac
 }
 
 static bool is_entry(const char *folder, const char *name) {
-  return cache_is_key(name) && strncmp(folder, name, 2) == 0 && folder[2] == '\0';
+  return sha256_is_hex(name) && strncmp(folder, name, 2) == 0 && folder[2] == '\0';
 }
 
 /* Judges what was read, or the failure to, and shows it. */
@@ -277,7 +274,7 @@ static hd_status clear_file(cache *c, const char *folder, const char *name, void
   text path;
   text_init(&path);
   text_addf(&path, "%s/%s", folder, name);
-  if (!path.failed) clear_one(c->folders[CACHE_OBJECTS], text_string(&path), cache_is_key(name), user);
+  if (!path.failed) clear_one(c->folders[CACHE_OBJECTS], text_string(&path), sha256_is_hex(name), user);
   hd_status status = path.failed ? HD_OUT_OF_MEMORY : HD_OK;
   text_finish(&path);
   return status;

@@ -1,16 +1,10 @@
 #include "elf64.h"
+#include "little.h"
 #include <elf.h>
 #include <string.h>
 
 /* Fields are read byte by byte: the input need not be aligned. */
-static uint64_t read_little(const unsigned char *p, int bytes) {
-  uint64_t value = 0;
-  for (int i = bytes - 1; i >= 0; i--)
-    value = value << 8 | p[i];
-  return value;
-}
-
-#define FIELD(base, type, field) read_little((base) + offsetof(type, field), (int)sizeof(((type *)0)->field))
+#define FIELD(base, type, field) get_little((base) + offsetof(type, field), (int)sizeof(((type *)0)->field))
 
 static bool within(const elf64 *e, uint64_t offset, uint64_t count) {
   return offset <= e->size && count <= e->size - offset;

@@ -1,6 +1,7 @@
 #include "pack_file.h"
 #include "../generator/sha256.h"
 #include "cache_file.h"
+#include "little.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,32 +9,11 @@ static const char magic[8] = {'\x8b', 'h', 'd', 'p', 'a', 'c', 'k', '\n'};
 enum { VERSION_AT = 8, RESERVED_AT = 12, COUNT_AT = 16, SIZE_AT = 24, HASH_AT = 32, HASH_SIZE = 32 };
 enum { ROW_KEY = 0, ROW_SOURCE_KEY = 32, ROW_OFFSET = 64, ROW_SIZE = 72 };
 
-static void put_little(unsigned char *at, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; i++)
-    at[i] = (unsigned char)(value >> (8 * i));
-}
-
-static uint64_t get_little(const unsigned char *at, int bytes) {
-  uint64_t value = 0;
-  for (int i = bytes - 1; i >= 0; i--)
-    value = value << 8 | at[i];
-  return value;
-}
-
 static void digest_of(const char *bytes, size_t size, unsigned char out_digest[HASH_SIZE]) {
   sha256 s;
   sha256_init(&s);
   sha256_update(&s, bytes, size);
   sha256_digest(&s, out_digest);
-}
-
-static void hex_of(const unsigned char *digest, char out_hex[65]) {
-  static const char digits[] = "0123456789abcdef";
-  for (int i = 0; i < HASH_SIZE; i++) {
-    out_hex[2 * i] = digits[digest[i] >> 4];
-    out_hex[2 * i + 1] = digits[digest[i] & 15];
-  }
-  out_hex[2 * HASH_SIZE] = '\0';
 }
 
 /* Bytes of the key text before the line that names the compiler. */
@@ -179,8 +159,8 @@ size_t pack_count(const void *index) {
 pack_row pack_row_at(const void *index, size_t i) {
   const unsigned char *row = (const unsigned char *)index + PACK_HEADER + i * PACK_ROW;
   pack_row r = {.offset = get_little(row + ROW_OFFSET, 8), .size = get_little(row + ROW_SIZE, 8)};
-  hex_of(row + ROW_KEY, r.key);
-  hex_of(row + ROW_SOURCE_KEY, r.source_key);
+  sha256_digest_hex(row + ROW_KEY, r.key);
+  sha256_digest_hex(row + ROW_SOURCE_KEY, r.source_key);
   return r;
 }
 

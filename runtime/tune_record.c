@@ -1,4 +1,5 @@
 #include "tune.h"
+#include "../generator/sha256.h"
 #include "../generator/spec_yaml.h"
 #include <inttypes.h>
 #include <stddef.h>
@@ -229,7 +230,7 @@ static bool check_keys(const field *fields, int count, const spec_node *map, con
 }
 
 static bool is_sum(const char *word) {
-  return word && strlen(word) == 64 && strspn(word, "0123456789abcdef") == 64;
+  return word && sha256_is_hex(word);
 }
 
 static bool is_variant(const char *name) {

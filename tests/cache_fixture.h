@@ -136,4 +136,23 @@ static inline void take_line(void *user, const char *line) {
   snprintf(l->last, sizeof l->last, "%s", line);
 }
 
+/* A child that takes the key's lock and keeps it; returns once it holds it. */
+static inline pid_t fork_holder(void) {
+  int ready[2];
+  char byte;
+  cr_assert(pipe(ready) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    cache_lock *lock = NULL;
+    cache *c = open_cache();
+    if (cache_lock_key(c, "key", 5, &lock) != HD_OK || lock == NULL || write(ready[1], "x", 1) != 1) _exit(1);
+    for (;;)
+      pause();
+  }
+  close(ready[1]);
+  cr_assert(read(ready[0], &byte, 1) == 1);
+  close(ready[0]);
+  return child;
+}
+
 #endif

@@ -438,25 +438,6 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A child that takes the key's lock and keeps it; returns once it holds it. */
-static pid_t fork_holder(void) {
-  int ready[2];
-  char byte;
-  cr_assert(pipe(ready) == 0);
-  pid_t child = fork();
-  if (child == 0) {
-    cache_lock *lock = NULL;
-    cache *c = open_cache();
-    if (cache_lock_key(c, "key", 5, &lock) != HD_OK || lock == NULL || write(ready[1], "x", 1) != 1) _exit(1);
-    for (;;)
-      pause();
-  }
-  close(ready[1]);
-  cr_assert(read(ready[0], &byte, 1) == 1);
-  close(ready[0]);
-  return child;
-}
-
 Test(cache, the_wait_for_a_lock_is_bounded, .timeout = 30) {
   pid_t holder = fork_holder();
   cache *c = open_cache();

@@ -442,24 +442,6 @@ Test(cache_faults, folders_that_are_not_the_callers_alone_give_one_line) {
 
 /* ---- Others ---- */
 
-static pid_t fork_holder(void) {
-  int ready[2];
-  char byte;
-  cr_assert(pipe(ready) == 0);
-  pid_t child = fork();
-  if (child == 0) {
-    cache_lock *lock = NULL;
-    cache *c = open_cache();
-    if (cache_lock_key(c, "key", 5, &lock) != HD_OK || lock == NULL || write(ready[1], "x", 1) != 1) _exit(1);
-    for (;;)
-      pause();
-  }
-  close(ready[1]);
-  cr_assert(read(ready[0], &byte, 1) == 1);
-  close(ready[0]);
-  return child;
-}
-
 Test(cache_faults, a_stopped_lock_holder_costs_the_wait_and_a_compile, .timeout = 20) {
   sample s = make_sample("gfx950");
   cache_counts n;
