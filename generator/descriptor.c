@@ -98,7 +98,7 @@ size_t kernel_arguments_layout(const kernel_descriptor *k, size_t out_offsets[DE
   size_t end = 0;
   for (int i = 0; i < k->argument_count; i++) {
     const size_t bytes = argument_bytes(k->arguments[i]);
-    const size_t offset = (end + bytes - 1) / bytes * bytes;
+    const size_t offset = (end + bytes - 1) & ~(bytes - 1); /* a power of two */
     if (out_offsets != NULL) out_offsets[i] = offset;
     end = offset + bytes;
   }

@@ -1,12 +1,14 @@
 /* What a launch costs the host: hd_launch, hd_binding_launch and the driver's own call, one after the other
- * on one stream, in batches that a device's queue holds.
+ * on one stream, in batches that a device's queue holds. hd_launch twice: of the same shapes as before, as
+ * the layers of a model launch, and of caches with another number of pages each time.
  *
  *   host_cost DEVICE [SPEC [MOST]]     cuda:0, hip:0; a spec with a page table; microseconds
  *
- * The split decode is measured (two kernels a launch) and the write (one). Exit code 1: hd_launch costs more
- * than MOST microseconds over the driver. The batch of the least cost counts there, since whatever else the
- * machine does only adds to it. */
+ * The split decode is measured (two kernels a launch) and the write (one). Exit code 1: hd_launch of the same
+ * shapes costs more than MOST microseconds over the driver. The batch of the least cost counts there, since
+ * whatever else the machine does only adds to it. */
 #include "../runtime/api/parts.h"
+#include "../runtime/bind_parts.h"
 #include "../runtime/device_driver.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,11 +110,24 @@ static void call_driver(const driver_device *d, const launch_pack *pack, hd_stre
   }
 }
 
-enum { WAY_DRIVER, WAY_BINDING, WAY_LAUNCH, WAYS };
-static const char *const ways[] = {"the driver's call", "hd_binding_launch", "hd_launch"};
+enum { WAY_DRIVER, WAY_BINDING, WAY_LAUNCH, WAY_NEW, WAYS };
+static const char *const ways[] = {"the driver's call", "hd_binding_launch", "hd_launch",
+                                   "hd_launch, new shapes"};
+
+/* As if the caches had this many pages; the kernels read and write the first alone. */
+static void set_pages(measured *m, int64_t pages) {
+  for (size_t i = 0; i < m->count; i++) {
+    tensor_name inner;
+    const layout *l =
+        api_tensor_name(m->list[i].name, &inner) ? bind_layout(&m->kernel->contract, inner) : NULL;
+    for (int f = 0; l != NULL && f < l->count; f++)
+      if (l->factors[f].axis == AXIS_B) m->shapes[i][f] = pages;
+  }
+}
 
 static void batch(measured *m, int way, const driver_device *d, hd_stream *s) {
   for (int i = 0; i < BATCH; i++) {
+    if (way == WAY_NEW) set_pages(m, SEQS + i);
     if (way == WAY_DRIVER)
       call_driver(d, &m->pack, s);
     else
@@ -120,6 +135,7 @@ static void batch(measured *m, int way, const driver_device *d, hd_stream *s) {
                                : hd_launch(m->kernel, &m->arguments, s, why),
             "launching");
   }
+  set_pages(m, SEQS);
 }
 
 static int compare_doubles(const void *a, const void *b) {
@@ -143,7 +159,7 @@ static double measure(hd_context *c, measured *m, const char *name, hd_stream *s
   printf("%s, %d kernels a launch: us a launch (least, median), us over the driver's call (least, median)\n",
          name, m->pack.count);
   for (int way = 0; way < WAYS; way++)
-    printf("  %-18s %7.3f %7.3f  %7.3f %7.3f\n", ways[way], samples[way][0], samples[way][BATCHES / 2],
+    printf("  %-21s %7.3f %7.3f  %7.3f %7.3f\n", ways[way], samples[way][0], samples[way][BATCHES / 2],
            samples[way][0] - samples[WAY_DRIVER][0],
            samples[way][BATCHES / 2] - samples[WAY_DRIVER][BATCHES / 2]);
   return samples[WAY_LAUNCH][0] - samples[WAY_DRIVER][0];

@@ -38,7 +38,25 @@ static int64_t capacity(const contract *c, const tensors *t, const int64_t dims[
   return tokens < most ? tokens : most;
 }
 
-static hd_status settle_splits(const hd_kernel *k, const prepared *p, const hd_arguments *a, const tensors *t,
+/* Shapes to dims, as binding has it, or as it had it for the same shapes before. */
+static hd_status settle_dims(hd_kernel *k, const hd_arguments *a, tensors *t, seen_facts *out_facts,
+                             diags *errors) {
+  seen_key key;
+  const bool keyed = seen_key_of(a->tensors, a->tensor_count, &key);
+  if (keyed && seen_find(&k->seen, &key, out_facts)) {
+    api_tensor_addresses(a->tensors, a->tensor_count, t);
+    return HD_OK;
+  }
+  hd_status status = api_tensors(a->tensors, a->tensor_count, t, errors);
+  if (status == HD_OK)
+    status = bind_dims(&k->contract, operation_name(k->operation), t, out_facts->dims, errors);
+  if (status != HD_OK) return status;
+  out_facts->capacity = k->operation == OPERATION_DECODE ? capacity(&k->contract, t, out_facts->dims) : 0;
+  if (keyed) seen_keep(&k->seen, &key, out_facts);
+  return HD_OK;
+}
+
+static hd_status settle_splits(const hd_kernel *k, const prepared *p, const hd_arguments *a, int64_t room,
                                int64_t dims[DIM_COUNT], diags *errors) {
   if (k->operation != OPERATION_DECODE) return HD_OK;
   if (a->splits < 0 || a->longest < 0) {
@@ -54,7 +72,7 @@ static hd_status settle_splits(const hd_kernel *k, const prepared *p, const hd_a
                   k->name);
     return HD_DECLINED;
   }
-  int64_t longest = a->longest > 0 ? a->longest : capacity(&k->contract, t, dims);
+  int64_t longest = a->longest > 0 ? a->longest : room;
   dims[DIM_SPLITS] = a->splits > 0 ? a->splits : api_splits(k, p, dims, longest);
   return HD_OK;
 }
@@ -103,17 +121,17 @@ static hd_status settle_scale(const hd_kernel *k, const hd_arguments *a, float *
 }
 
 /* Everything up to the packed arguments. */
-static hd_status pack(const hd_kernel *k, const prepared *p, const hd_arguments *arguments,
-                      launch_pack *out_pack, diags *errors) {
+static hd_status pack(hd_kernel *k, const prepared *p, const hd_arguments *arguments, launch_pack *out_pack,
+                      diags *errors) {
   hd_arguments a;
   tensors t;
-  int64_t dims[DIM_COUNT];
+  seen_facts facts;
   float scale;
+  int64_t *dims = facts.dims;
   if (!api_take_struct(arguments, offsetof(hd_arguments, splits), &a, sizeof a, "arguments", errors))
     return HD_INVALID;
-  hd_status status = api_tensors(a.tensors, a.tensor_count, &t, errors);
-  if (status == HD_OK) status = bind_dims(&k->contract, operation_name(k->operation), &t, dims, errors);
-  if (status == HD_OK) status = settle_splits(k, p, &a, &t, dims, errors);
+  hd_status status = settle_dims(k, &a, &t, &facts, errors);
+  if (status == HD_OK) status = settle_splits(k, p, &a, facts.capacity, dims, errors);
   if (status == HD_OK) status = settle_workspace(p, &a, &t, dims, errors);
   if (status == HD_OK) status = settle_scale(k, &a, &scale, errors);
   if (status == HD_OK &&

@@ -7,6 +7,7 @@
 #include "../session.h"
 #include "../tune.h"
 #include "../heddle.h"
+#include "seen.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -47,6 +48,7 @@ struct hd_contract {
 
 struct hd_axes {
   layout layout;
+  uint64_t number; /* no other of the process has it, alive or not */
 };
 
 hd_contract *api_contract_retain(const hd_contract *c);
@@ -60,6 +62,8 @@ bool api_tensor_name_back(tensor_name name, hd_tensor_name *out_name);
 bool api_dtype_back(dtype d, hd_dtype *out_dtype);
 /* HD_INVALID with "launch.tensor" for a description that makes no sense. Allocates only then. */
 hd_status api_tensors(const hd_tensor *from, size_t count, tensors *out_tensors, diags *errors);
+/* Of tensors that api_tensors took before: which there are and where they lie, nothing else. */
+void api_tensor_addresses(const hd_tensor *from, size_t count, tensors *out_tensors);
 
 /* ---- Contexts ---- */
 
@@ -117,6 +121,7 @@ struct hd_kernel {
   char choice[480];          /* in words */
   pthread_mutex_t lock;      /* held by whoever prepares */
   _Atomic(prepared *) ready; /* NULL until then */
+  seen_shapes seen;
 };
 
 /* An unprepared kernel. */

@@ -125,6 +125,15 @@ hd_status api_tensors(const hd_tensor *from, size_t count, tensors *out, diags *
   return HD_OK;
 }
 
+void api_tensor_addresses(const hd_tensor *from, size_t count, tensors *out) {
+  memset(out->present, 0, sizeof out->present);
+  for (size_t i = 0; i < count; i++) {
+    const tensor_name name = names[from[i].name];
+    out->present[name] = true;
+    out->by_name[name].data = from[i].address;
+  }
+}
+
 /* "[b, h, d/16, s, d%16]" cut at its commas; `copy` is overwritten. 0 for too many or an unknown letter. */
 static int cut_factors(char *copy, const char *items[LAYOUT_MAX_FACTORS], unsigned *out_axes) {
   static const char letters[] = "bhsd";
@@ -142,6 +151,7 @@ static int cut_factors(char *copy, const char *items[LAYOUT_MAX_FACTORS], unsign
 
 hd_status hd_axes_parse(const char *words, int64_t page, int64_t head_dim, hd_axes **out_axes,
                         hd_diagnostics *diagnostics) {
+  static atomic_uint_least64_t made;
   api_call call;
   if (words == NULL || out_axes == NULL) return HD_INVALID;
   api_begin(&call, diagnostics);
@@ -158,10 +168,12 @@ hd_status hd_axes_parse(const char *words, int64_t page, int64_t head_dim, hd_ax
     status = HD_INVALID;
   }
   free(copy);
-  if (status == HD_OK)
+  if (status == HD_OK) {
+    axes->number = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
     *out_axes = axes;
-  else
+  } else {
     free(axes);
+  }
   return api_end(&call, status);
 }
 
