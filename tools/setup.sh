@@ -31,11 +31,13 @@ needs=(
   "LLVM-C 22|test -e /usr/lib/llvm-22/include/llvm-c/Disassembler.h|llvm-22-dev"
 )
 
-# What only the tests need: a server for the shared cache. (Where systemd runs, Debian starts it on port 80 when it is installed.)
+# What only the tests need: a server for the shared cache, and shells that read their completion scripts. (Where systemd runs, Debian starts it on port 80 when it is installed.)
 test_needs=(
   "nginx with WebDAV|have_nginx|nginx-light"
   "libcurl|have_curl|libcurl4"
   "openssl|command -v openssl|openssl"
+  "zsh, for completion|command -v zsh|zsh"
+  "fish, for completion|command -v fish|fish"
   "locales|test -e /usr/share/i18n/locales/de_DE|locales"
 )
 

@@ -230,8 +230,7 @@ static const cli_option bench_options_table[] = {
     {"device", 'd', OPTION_TEXT, "DEVICE", "cuda:0, hip:0, emu:gfx950 (heddle doctor lists what is there)", 0,
      0},
     {"shape", 's', OPTION_LIST, "SHAPE",
-     "SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16; may be repeated; without G the spec's heads_per_kv", 0,
-     0},
+     "SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16 (default G: the spec's); may be repeated", 0, 0},
     {"preset", 0, OPTION_LIST, "PRESET",
      "decode (nine shapes, the default), first (three of them), tiny, random (--count, --seed)", 0, 0},
     {"count", 0, OPTION_INT, "N", "shapes of --preset random (default: 200)", 1, BENCH_MAX_SHAPES},
@@ -269,4 +268,6 @@ const cli_verb verb_bench = {
     .fewest = 1,
     .most = 1,
     .run = bench,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_DEVICES | ENV_TUNED | ENV_TEMPLATES,
+    .group = GROUP_LAUNCHES,
 };

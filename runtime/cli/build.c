@@ -346,4 +346,6 @@ const cli_verb verb_build = {
     .fewest = 1,
     .most = -1,
     .run = cli_build,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_TEMPLATES,
+    .group = GROUP_KERNELS,
 };

@@ -109,7 +109,7 @@ static int show_path(cli *c, cache *store) {
   } else {
     text_addf(&out, "%s\n", cache_directory(store));
   }
-  return cli_output(&out, EXIT_FINE);
+  return cli_output_product(&out, EXIT_FINE);
 }
 
 static int prune(cli *c, cache *store) {
@@ -162,12 +162,11 @@ static int import(cli *c, cache *store) {
   diags d;
   text_init(&out);
   diags_init(&d);
-  if (c->argument_count < 2) return cli_usage(c, "import takes packs");
   state.errors = &d;
   unsetenv("HEDDLE_PACKS");
   unsetenv("HEDDLE_CACHE_URL");
   hd_status status = cache_open("", &packs, &d);
-  for (int i = 1; status == HD_OK && i < c->argument_count; i++)
+  for (int i = 0; status == HD_OK && i < c->argument_count; i++)
     status = cache_add_pack(packs, c->arguments[i], &d);
   if (status == HD_OK) status = cache_each_entry(packs, import_entry, &state, &d);
   if (status == HD_OK) status = state.status;
@@ -177,19 +176,6 @@ static int import(cli *c, cache *store) {
   return finish(c, &out, &d, status, state.bad > 0 ? EXIT_DECLINED : EXIT_FINE);
 }
 
-static const struct action {
-  const char *name;
-  bool takes_arguments;
-  bool needs_folder; /* one that can't be used holds nothing that could be listed */
-  int (*run)(cli *c, cache *store);
-} actions[] = {
-    {"ls", false, false, list_all}, {"verify", false, false, verify_all},
-    {"clear", false, true, clear},  {"path", false, true, show_path},
-    {"prune", false, true, prune},  {"export", false, false, cli_pack_cache},
-    {"import", true, true, import}, {"explain", true, false, cli_explain},
-};
-enum { ACTIONS = sizeof actions / sizeof *actions };
-
 /* Whether a pack that the environment names was left out when the cache was opened. */
 static bool has_refused_pack(const diags *d) {
   for (size_t i = 0; i < d->count; i++)
@@ -197,14 +183,9 @@ static bool has_refused_pack(const diags *d) {
   return false;
 }
 
-static int cache_verb(cli *c) {
-  const struct action *a = actions;
-  while (a < actions + ACTIONS && strcmp(c->arguments[0], a->name) != 0)
-    a++;
-  if (a == actions + ACTIONS)
-    return cli_usage(c, "unknown action '%s': ls, verify, clear, path, prune, export, import or explain",
-                     c->arguments[0]);
-  if (!a->takes_arguments && c->argument_count > 1) return cli_usage(c, "%s takes no arguments", a->name);
+enum { ANYWHERE = 0, NEEDS_FOLDER = 1 }; /* a folder that can't be used holds nothing that could be listed */
+
+static int with_cache(cli *c, bool needs_folder, int (*run)(cli *c, cache *store)) {
   cache *store = NULL;
   diags d;
   diags_init(&d);
@@ -212,43 +193,173 @@ static int cache_verb(cli *c) {
   if (status != HD_OK) return cli_fail(c, "cache", NULL, &d, status);
   bool refused = has_refused_pack(&d);
   diags_finish(&d);
-  bool usable = cache_directory(store)[0] != '\0' || (!a->needs_folder && getenv("HEDDLE_PACKS") != NULL);
-  int code = usable ? a->run(c, store) : EXIT_FAILED;
+  bool usable = cache_directory(store)[0] != '\0' || (!needs_folder && getenv("HEDDLE_PACKS") != NULL);
+  int code = usable ? run(c, store) : EXIT_FAILED;
   cache_close(store);
-  return code == EXIT_FINE && refused && a->run == verify_all ? EXIT_DECLINED : code;
+  return code == EXIT_FINE && refused && run == verify_all ? EXIT_DECLINED : code;
 }
 
-static const cli_option cache_options[] = {
-    OPTION_ROW_TARGET,
-    OPTION_ROW_KERNEL,
-    OPTION_ROW_VARIANT,
-    OPTION_ROW_COMPILER,
-    {"max-bytes", 0, OPTION_INT, "N", "prune: bytes to leave (default: the cap, HEDDLE_CACHE_MAX_BYTES)", 0,
-     INT64_MAX},
-    {"output", 'o', OPTION_TEXT, "FILE", "export: the pack to write", 0, 0},
+static int cache_ls(cli *c) {
+  return with_cache(c, ANYWHERE, list_all);
+}
+static int cache_verify(cli *c) {
+  return with_cache(c, ANYWHERE, verify_all);
+}
+static int cache_clear_all(cli *c) {
+  return with_cache(c, NEEDS_FOLDER, clear);
+}
+static int cache_path(cli *c) {
+  return with_cache(c, NEEDS_FOLDER, show_path);
+}
+static int cache_prune_some(cli *c) {
+  return with_cache(c, NEEDS_FOLDER, prune);
+}
+static int cache_export(cli *c) {
+  return with_cache(c, ANYWHERE, cli_pack_cache);
+}
+static int cache_import_packs(cli *c) {
+  return with_cache(c, NEEDS_FOLDER, import);
+}
+static int cache_explain_specs(cli *c) {
+  return with_cache(c, ANYWHERE, cli_explain);
+}
+
+static const cli_option json_alone[] = {
     OPTION_ROW_JSON,
     OPTION_ROW_END,
 };
 
+static const cli_option prune_options[] = {
+    {"max-bytes", 0, OPTION_INT, "N", "bytes to leave (default: the cap, HEDDLE_CACHE_MAX_BYTES)", 0,
+     INT64_MAX},
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+static const cli_option export_options[] = {
+    {"output", 'o', OPTION_TEXT, "FILE", "the pack to write; FILE.sha256 is written beside it", 0, 0},
+    {"target", 0, OPTION_LIST, "TARGET", "entries of this target alone; may be repeated", 0, 0},
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+static const cli_option explain_options[] = {
+    OPTION_ROW_TARGET,   OPTION_ROW_KERNEL, OPTION_ROW_VARIANT,
+    OPTION_ROW_COMPILER, OPTION_ROW_JSON,   OPTION_ROW_END,
+};
+
+static const cli_verb action_ls = {
+    .name = "cache ls",
+    .arguments = "",
+    .summary = "list the entries of packs and folder",
+    .examples = "  heddle cache ls\n  heddle cache ls --json\n",
+    .result = "0 fine, 2 usage, 3 the cache can't be used",
+    .options = json_alone,
+    .run = cache_ls,
+    .environment = ENV_CACHE,
+};
+
+static const cli_verb action_verify = {
+    .name = "cache verify",
+    .arguments = "",
+    .summary = "read and check every byte of every entry",
+    .details = "Entries of another version of heddle are no damage; they are counted.\n",
+    .examples = "  heddle cache verify\n  HEDDLE_CACHE_DIR=/var/cache/heddle heddle cache verify\n",
+    .result = "0 fine, 1 a bad entry or pack, 2 usage, 3 the cache can't be used",
+    .options = json_alone,
+    .run = cache_verify,
+    .environment = ENV_CACHE,
+};
+
+static const cli_verb action_clear = {
+    .name = "cache clear",
+    .arguments = "",
+    .summary = "remove all entries of the folder",
+    .examples = "  heddle cache clear\n",
+    .result = "0 fine, 2 usage, 3 the cache can't be used",
+    .options = json_alone,
+    .run = cache_clear_all,
+    .environment = ENV_CACHE,
+};
+
+static const cli_verb action_path = {
+    .name = "cache path",
+    .arguments = "",
+    .summary = "print the folder",
+    .examples = "  du -sh $(heddle cache path)\n",
+    .result = "0 fine, 2 usage, 3 the cache can't be used",
+    .options = json_alone,
+    .run = cache_path,
+    .environment = ENV_CACHE,
+};
+
+static const cli_verb action_prune = {
+    .name = "cache prune",
+    .arguments = "",
+    .summary = "remove what was of use longest ago, down to --max-bytes",
+    .examples = "  heddle cache prune --max-bytes 100000000\n",
+    .result = "0 fine, 2 usage, 3 the cache can't be used",
+    .options = prune_options,
+    .run = cache_prune_some,
+    .environment = ENV_CACHE,
+};
+
+static const cli_verb action_export = {
+    .name = "cache export",
+    .arguments = "-o FILE",
+    .summary = "write all entries into a pack, for HEDDLE_PACKS",
+    .examples = "  heddle cache export -o kernels.pack\n"
+                "  heddle cache export --target gfx950 -o gfx950.pack\n",
+    .result = "0 fine, 1 a bad entry was left out, 2 usage, 3 the cache or the pack can't be used",
+    .options = export_options,
+    .run = cache_export,
+    .environment = ENV_CACHE,
+};
+
+static const cli_verb action_import = {
+    .name = "cache import",
+    .arguments = "PACK...",
+    .summary = "check the entries of packs and put them into the folder",
+    .examples = "  heddle cache import kernels.pack\n",
+    .result = "0 fine, 1 a bad entry was left out, 2 usage, 3 the cache or a pack can't be used",
+    .options = json_alone,
+    .fewest = 1,
+    .most = -1,
+    .run = cache_import_packs,
+    .environment = ENV_CACHE,
+};
+
+static const cli_verb action_explain = {
+    .name = "cache explain",
+    .arguments = "SPEC...",
+    .summary = "say where a spec's kernels are, or in what the nearest entry differs",
+    .examples = "  heddle cache explain my.yaml --target gfx950\n",
+    .result = "0 all are there, 1 a kernel is missing, 2 usage, 3 the cache can't be used",
+    .options = explain_options,
+    .fewest = 1,
+    .most = -1,
+    .run = cache_explain_specs,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_TEMPLATES,
+};
+
+static const cli_verb *const cache_actions[] = {
+    &action_ls,     &action_verify, &action_clear,   &action_path, &action_prune,
+    &action_export, &action_import, &action_explain, NULL,
+};
+
 const cli_verb verb_cache = {
     .name = "cache",
-    .arguments = "ls|verify|clear|path|prune|export|import PACK...|explain SPEC...",
+    .arguments = "ACTION [ARGUMENT]...",
     .summary = "look into the cache of code objects",
-    .details = "  ls       list the entries of packs and folder\n"
-               "  verify   read and check every byte of every entry\n"
-               "  clear    remove all entries of the folder\n"
-               "  path     print the folder\n"
-               "  prune    remove what was of use longest ago, down to --max-bytes\n"
-               "  export   write all entries into a pack, -o FILE; --target chooses some\n"
-               "  import   check the entries of packs and put them into the folder\n"
-               "  explain  say where a spec's kernels are, or in what the nearest entry differs\n"
-               "HEDDLE_CACHE_DIR moves the cache; otherwise it is in the user's cache folder.\n",
+    .details =
+        "HEDDLE_CACHE_DIR moves the cache; otherwise it is in the user's cache folder (docs/cache.md).\n",
     .examples = "  heddle cache ls\n  HEDDLE_CACHE_DIR=/var/cache/heddle heddle cache verify\n"
                 "  heddle cache explain my.yaml --target gfx950\n",
     .result = "0 fine, 1 a bad entry or pack, or explain found a kernel missing, 2 usage, 3 the cache can't "
               "be used",
-    .options = cache_options,
     .fewest = 1,
     .most = -1,
-    .run = cache_verb,
+    .actions = cache_actions,
+    .environment = ENV_CACHE,
+    .group = GROUP_KERNELS,
 };

@@ -128,11 +128,10 @@ int cli_explain(cli *c, cache *store) {
   explaining x = {.c = c, .store = store, .out = &out};
   int code = cli_variant(c, &x.variant);
   if (!code) code = cli_compiler(c, &x.compiler);
-  if (!code && c->argument_count < 2) code = cli_usage(c, "explain takes specs");
   if (code) return code;
   text_init(&out);
   if (c->json) text_add(&out, "[");
-  for (int i = 1; !code && i < c->argument_count; i++)
+  for (int i = 0; !code && i < c->argument_count; i++)
     code = explain_file(&x, c->arguments[i]);
   if (code) {
     text_finish(&out);

@@ -172,7 +172,7 @@ static int key(cli *c) {
       if (canonical.length && canonical.data[canonical.length - 1] != '\n') text_add(&out, "\n");
       text_addf(&out, "\nsha256: %s\n", hex);
     }
-    code = cli_output(&out, EXIT_FINE);
+    code = cli_output_product(&out, EXIT_FINE);
   }
   text_finish(&canonical);
   spec_file_finish(&file);
@@ -283,7 +283,7 @@ static const cli_option diff_options[] = {
 
 const cli_verb verb_diff = {
     .name = "diff",
-    .arguments = "A B",
+    .arguments = "SPEC SPEC",
     .summary = "say in which contract fields two specs differ",
     .details = NULL,
     .examples = "  heddle diff specs/minimax-m3-dense-fp8.yaml specs/minimax-m3-sparse-fp8.yaml\n",

@@ -35,16 +35,33 @@ typedef struct cli_option {
 
 typedef struct cli cli;
 
+/* What --help puts under one heading. */
+typedef enum cli_group { GROUP_SPECS, GROUP_KERNELS, GROUP_LAUNCHES, GROUP_MACHINE, GROUP_COUNT } cli_group;
+
+/* Which variables of the environment a verb looks at (environment.c names them). */
+enum {
+  ENV_CACHE = 1 << 0,
+  ENV_COMPILERS = 1 << 1,
+  ENV_DEVICES = 1 << 2,
+  ENV_TUNED = 1 << 3,
+  ENV_TEMPLATES = 1 << 4,
+};
+
+/* A verb, or an action of one ("cache ls"). Help, manual pages, completion and did-you-mean are made of
+ * this. The words of `arguments` and of options' values say what may stand there (values.h). */
 typedef struct cli_verb {
   const char *name;
-  const char *arguments; /* "SPEC... " as --help shows them */
+  const char *arguments; /* "SPEC..." as --help shows them */
   const char *summary;   /* one line */
   const char *details;   /* paragraphs, may be NULL */
   const char *examples;  /* one command a line */
   const char *result;    /* what the exit codes mean here, may be NULL */
   const cli_option *options;
-  int fewest, most; /* positional arguments; most -1: any number */
-  int (*run)(cli *c);
+  int fewest, most;                      /* positional arguments; most -1: any number */
+  int (*run)(cli *c);                    /* NULL: one of the actions has to be named */
+  const struct cli_verb *const *actions; /* ends with NULL; NULL: the verb has none */
+  unsigned environment;
+  cli_group group;
 } cli_verb;
 
 enum { CLI_MAX_ARGUMENTS = 4096 };
@@ -63,13 +80,25 @@ struct cli {
   bool json;
 };
 
-extern const cli_verb *const cli_verbs[]; /* ends with NULL */
+extern const cli_verb *const cli_verbs[];     /* ends with NULL */
+extern const cli_option cli_common_options[]; /* of every verb; a verb's own one of the same name wins */
+
+size_t cli_verb_count(void);
+const char *cli_verb_name_at(size_t index);
+const cli_verb *cli_find_verb(const char *name);
+/* The action that the first word which is no option names; it is taken out of the words. The verb itself
+ * where it names none and the verb does without, NULL after a message on standard error. */
+const cli_verb *cli_find_action(const cli_verb *verb, int *argc, char **argv);
+/* A verb's own option or a common one, by name or letter; NULL: there is none. */
+const cli_option *cli_find_option(const cli_verb *verb, const char *name, size_t length);
+const cli_option *cli_find_letter(const cli_verb *verb, char letter);
+/* "ls" of "cache ls". */
+const char *cli_last_word(const cli_verb *verb);
 
 /* Fills `c` from argv (the words after the verb). EXIT_FINE, or EXIT_USAGE with a message on standard error.
  */
 int cli_parse(cli *c, const cli_verb *verb, int argc, char **argv);
 void cli_finish(cli *c);
-void cli_print_help(const cli_verb *verb, text *out);
 
 /* Values by option name. */
 bool cli_flag(const cli *c, const char *name);
@@ -84,8 +113,11 @@ int cli_usage(const cli *c, const char *format, ...) HD_PRINTF(2, 3);
 /* The nearest of `count` names (by `name_at`), or NULL when none is near. */
 const char *cli_nearest(const char *word, size_t count, const char *(*name_at)(size_t index));
 
-/* Writes `t` to standard output and finishes it; `code`, or EXIT_FAILED when memory or output failed. */
+/* Writes a report to standard output and finishes it; `code`, or EXIT_FAILED when memory or output failed.
+ * With --quiet and without --json it is not written. */
 int cli_output(text *t, int code);
+/* The same for what the verb was asked to make, which --quiet leaves: source, a key, a record. */
+int cli_output_product(text *t, int code);
 int cli_exit_code(hd_status status);
 
 /* Reads a whole file ("-": standard input) of at most `limit` bytes; NUL-terminated, owned by the caller. */

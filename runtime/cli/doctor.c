@@ -181,4 +181,6 @@ const cli_verb verb_doctor = {
     .fewest = 0,
     .most = 0,
     .run = doctor,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_DEVICES,
+    .group = GROUP_MACHINE,
 };

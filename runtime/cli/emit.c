@@ -149,7 +149,7 @@ static int emit(cli *c) {
     }
   }
   spec_file_finish(&file);
-  return cli_output(&out, code);
+  return cli_text(c, "output") ? cli_output(&out, code) : cli_output_product(&out, code);
 }
 
 static const cli_option emit_options[] = {
@@ -176,4 +176,6 @@ const cli_verb verb_emit = {
     .fewest = 1,
     .most = 1,
     .run = emit,
+    .environment = ENV_TEMPLATES,
+    .group = GROUP_KERNELS,
 };

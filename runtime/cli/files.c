@@ -1,5 +1,6 @@
 #include "../file.h"
 #include "cli.h"
+#include "console.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +10,11 @@
 #include <unistd.h>
 
 int cli_output(text *t, int code) {
+  if (console_hides_reports() && !t->failed) text_clear(t);
+  return cli_output_product(t, code);
+}
+
+int cli_output_product(text *t, int code) {
   bool good = !t->failed;
   if (good) good = fwrite(text_string(t), 1, t->length, stdout) == t->length;
   if (fflush(stdout) != 0) good = false;

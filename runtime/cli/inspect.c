@@ -218,4 +218,6 @@ const cli_verb verb_inspect = {
     .fewest = 1,
     .most = -1,
     .run = inspect,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_TEMPLATES,
+    .group = GROUP_KERNELS,
 };

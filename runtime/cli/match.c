@@ -187,9 +187,9 @@ static int match(cli *c) {
 
 static const cli_option match_options[] = {
     OPTION_ROW_REQUEST,
-    {"target", 0, OPTION_TEXT, "TARGET", "the device's architecture", 0, 0},
-    {"better-than", 0, OPTION_LIST, "KERNEL", "these specs are known to beat KERNEL, a request's incumbent",
-     0, 0},
+    {"target", 0, OPTION_TEXT, "ARCHITECTURE", "the device's architecture", 0, 0},
+    {"better-than", 0, OPTION_LIST, "INCUMBENT",
+     "these specs are known to beat INCUMBENT, a request's incumbent", 0, 0},
     OPTION_ROW_JSON,
     OPTION_ROW_END,
 };

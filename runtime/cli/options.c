@@ -1,10 +1,17 @@
 #include "cli.h"
+#include "values.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const cli_option help_option = {"help", 'h', OPTION_FLAG, NULL, "show this help", 0, 0};
+const cli_option cli_common_options[] = {
+    {"quiet", 'q', OPTION_FLAG, NULL, "no report, no warnings, no progress: errors and the exit code alone",
+     0, 0},
+    {"color", 0, OPTION_TEXT, "WHEN", "auto (on a terminal, unless NO_COLOR is set), always or never", 0, 0},
+    {"help", 'h', OPTION_FLAG, NULL, "show this help", 0, 0},
+    OPTION_ROW_END,
+};
 
 int cli_usage(const cli *c, const char *format, ...) {
   text message;
@@ -36,31 +43,46 @@ const char *cli_nearest(const char *word, size_t count, const char *(*name_at)(s
   return best;
 }
 
-static const cli_option *find_by_name(const cli_verb *verb, const char *name, size_t length) {
-  for (const cli_option *o = verb->options; o && o->name; o++)
+static const cli_option *find_in(const cli_option *table, const char *name, size_t length) {
+  for (const cli_option *o = table; o && o->name; o++)
     if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;
-  return length == 4 && memcmp(name, "help", 4) == 0 ? &help_option : NULL;
+  return NULL;
 }
 
-static const cli_option *find_by_letter(const cli_verb *verb, char letter) {
-  for (const cli_option *o = verb->options; o && o->name; o++)
-    if (o->letter == letter) return o;
-  return letter == 'h' ? &help_option : NULL;
+const cli_option *cli_find_option(const cli_verb *verb, const char *name, size_t length) {
+  const cli_option *own = find_in(verb->options, name, length);
+  return own ? own : find_in(cli_common_options, name, length);
+}
+
+const cli_option *cli_find_letter(const cli_verb *verb, char letter) {
+  const cli_option *const tables[] = {verb->options, cli_common_options};
+  for (int i = 0; i < 2; i++)
+    for (const cli_option *o = tables[i]; o && o->name; o++)
+      if (o->letter == letter) return o;
+  return NULL;
+}
+
+/* The nearest of the verb's options and the common ones. */
+static const char *nearest_option(const cli_verb *verb, const char *name) {
+  const cli_option *const tables[] = {verb->options, cli_common_options};
+  const char *best = NULL;
+  size_t best_distance = 3, length = strlen(name);
+  for (int i = 0; i < 2; i++)
+    for (const cli_option *o = tables[i]; o && o->name; o++) {
+      size_t distance = text_distance(name, o->name);
+      if (length >= 3 && strncmp(name, o->name, length) == 0) distance = 1;
+      if (distance < best_distance) {
+        best = o->name;
+        best_distance = distance;
+      }
+    }
+  return best;
 }
 
 static int unknown_option(const cli *c, const char *word, size_t length) {
-  const char *best = NULL;
-  size_t best_distance = 3;
   char *name = strndup(word, length);
   if (!name) return EXIT_FAILED;
-  for (const cli_option *o = c->verb->options; o && o->name; o++) {
-    size_t distance = text_distance(name, o->name);
-    if (length >= 3 && strncmp(name, o->name, length) == 0) distance = 1;
-    if (distance < best_distance) {
-      best = o->name;
-      best_distance = distance;
-    }
-  }
+  const char *best = nearest_option(c->verb, name);
   int code = best ? cli_usage(c, "unknown option --%s (did you mean --%s?)", name, best)
                   : cli_usage(c, "unknown option --%s", name);
   free(name);
@@ -97,7 +119,7 @@ static int check_value(const cli *c, const cli_option *o, const char *value) {
     return cli_usage(c, "--%s takes a number, not '%s'", o->name, value);
   if (o->kind == OPTION_NUMBER && !(number > 0 && number < 1e9))
     return cli_usage(c, "--%s takes a positive number, not '%s'", o->name, value);
-  return EXIT_FINE;
+  return value_check(c, o, value);
 }
 
 static void add_value(cli *c, const cli_option *o, const char *value) {
@@ -109,7 +131,7 @@ static int parse_long(cli *c, int argc, char **argv, int *index) {
   const char *word = argv[*index] + 2;
   const char *equals = strchr(word, '=');
   size_t length = equals ? (size_t)(equals - word) : strlen(word);
-  const cli_option *o = find_by_name(c->verb, word, length);
+  const cli_option *o = cli_find_option(c->verb, word, length);
   if (!o) return unknown_option(c, word, length);
   if (o->kind == OPTION_FLAG) {
     if (equals) return cli_usage(c, "--%s takes no value", o->name);
@@ -125,7 +147,7 @@ static int parse_long(cli *c, int argc, char **argv, int *index) {
 /* "-j", "-j4" or "-j 4". */
 static int parse_short(cli *c, int argc, char **argv, int *index) {
   const char *word = argv[*index] + 1;
-  const cli_option *o = find_by_letter(c->verb, word[0]);
+  const cli_option *o = cli_find_letter(c->verb, word[0]);
   if (!o) return cli_usage(c, "unknown option -%c", word[0]);
   if (o->kind == OPTION_FLAG) {
     if (word[1]) return cli_usage(c, "-%c takes no value, found '-%s'", o->letter, word);
@@ -163,6 +185,7 @@ int cli_parse(cli *c, const cli_verb *verb, int argc, char **argv) {
   }
   c->json = cli_flag(c, "json");
   if (cli_flag(c, "help")) return EXIT_FINE;
+  if (!verb->run) return cli_usage(c, "missing argument: heddle %s %s", verb->name, verb->arguments);
   if (c->argument_count < verb->fewest)
     return cli_usage(c, "missing argument: heddle %s %s", verb->name, verb->arguments);
   if (verb->most >= 0 && c->argument_count > verb->most)
@@ -205,31 +228,4 @@ double cli_number(const cli *c, const char *name, double otherwise) {
   double value = otherwise;
   if (word) parse_number(word, &value);
   return value;
-}
-
-static void print_option(const cli_option *o, text *out) {
-  text left;
-  text_init(&left);
-  if (o->letter)
-    text_addf(&left, "-%c, --%s", o->letter, o->name);
-  else
-    text_addf(&left, "    --%s", o->name);
-  if (o->value) text_addf(&left, " %s", o->value);
-  text_addf(out, "  %-26s ", text_string(&left));
-  if (left.length > 26) text_addf(out, "\n  %-26s ", "");
-  text_addf(out, "%s\n", o->help);
-  text_finish(&left);
-}
-
-void cli_print_help(const cli_verb *verb, text *out) {
-  text_addf(out, "heddle %s: %s\n\nusage: heddle %s [OPTION]... %s\n", verb->name, verb->summary, verb->name,
-            verb->arguments);
-  if (verb->details) text_addf(out, "\n%s", verb->details);
-  text_add(out, "\noptions:\n");
-  for (const cli_option *o = verb->options; o && o->name; o++)
-    print_option(o, out);
-  print_option(&help_option, out);
-  text_addf(out, "\nexamples:\n%s", verb->examples);
-  text_addf(out, "\nexit codes: %s\n",
-            verb->result ? verb->result : "0 fine, 1 declined, 2 usage, 3 failure");
 }

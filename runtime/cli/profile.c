@@ -265,4 +265,6 @@ const cli_verb verb_profile = {
     .fewest = 1,
     .most = 1,
     .run = profile,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_DEVICES | ENV_TEMPLATES,
+    .group = GROUP_LAUNCHES,
 };

@@ -384,6 +384,8 @@ const cli_verb verb_run = {
     .fewest = 1,
     .most = 1,
     .run = run,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_DEVICES | ENV_TUNED | ENV_TEMPLATES,
+    .group = GROUP_LAUNCHES,
 };
 
 static const cli_option reference_options[] = {
@@ -410,4 +412,5 @@ const cli_verb verb_reference = {
     .fewest = 1,
     .most = 1,
     .run = reference,
+    .group = GROUP_LAUNCHES,
 };

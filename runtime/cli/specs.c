@@ -1,15 +1,47 @@
 #include "cli.h"
+#include "console.h"
+#include "shipped.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SPEC_MAX_BYTES = 1 << 20 };
+
+static bool no_file(const char *path) {
+  return strcmp(path, "-") != 0 && access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+/* Also for "minimax-m3-dense-fp8.yaml". */
+static const char *nearest_shipped(const char *word) {
+  size_t length = strlen(word);
+  if (length > 5 && strcmp(word + length - 5, ".yaml") == 0) length -= 5;
+  char *stem = strndup(word, length);
+  const char *near = stem ? cli_nearest(stem, shipped_count(), shipped_name_at) : NULL;
+  free(stem);
+  return near;
+}
+
+/* The file, or the shipped spec of that name where there is no such file. */
+static hd_status read_source(const char *path, spec_file *out_file, diags *d) {
+  const char *shipped = no_file(path) ? shipped_find(path) : NULL;
+  if (shipped) {
+    out_file->source = strdup(shipped);
+    out_file->length = strlen(shipped);
+    return out_file->source ? HD_OK : HD_OUT_OF_MEMORY;
+  }
+  const char *near = no_file(path) && !strchr(path, '/') ? nearest_shipped(path) : NULL;
+  if (!near) return cli_read_file(path, SPEC_MAX_BYTES, &out_file->source, &out_file->length, d);
+  diags_errorf(d, "file.read", NULL, "there is no such file; did you mean the shipped spec %s?", near);
+  return HD_IO;
+}
 
 hd_status spec_file_read(const char *path, spec_file *out_file, diags *d) {
   *out_file = (spec_file){.path = path};
   diags why;
   diags_init(&why);
-  hd_status status = cli_read_file(path, SPEC_MAX_BYTES, &out_file->source, &out_file->length, &why);
+  hd_status status = read_source(path, out_file, &why);
   if (status == HD_DECLINED) /* as the parser would say it */
     diags_errorf(d, "spec.size", NULL, "the file has more than %d bytes, the most that a spec has (1 MiB)",
                  SPEC_MAX_BYTES);
@@ -51,14 +83,30 @@ void diags_add_new(diags *to, const diags *from, diag_severity severity) {
   }
 }
 
-void cli_complain(const char *path, const spec_file *f, diags *d) {
+/* One diagnostic, its severity in colour on a terminal. */
+static void complain_one(const char *path, const char *source, const diag *item) {
+  static const console_paint paints[] = {
+      [DIAG_ERROR] = PAINT_BAD, [DIAG_WARNING] = PAINT_WARNING, [DIAG_NOTE] = PAINT_STRONG};
+  static const char *const names[] = {
+      [DIAG_ERROR] = "error: ", [DIAG_WARNING] = "warning: ", [DIAG_NOTE] = "note: "};
   text out;
   text_init(&out);
-  spec_file_locate(f, d);
-  diags_render(d, path, f ? f->source : NULL, &out);
-  if (out.failed || d->failed) text_add(&out, "heddle: out of memory, messages are missing\n");
-  fputs(text_string(&out), stderr);
+  const diags one = {.items = (diag *)(uintptr_t)item, .count = 1};
+  diags_render(&one, path, source, &out);
+  const char *all = text_string(&out), *name = names[item->severity], *at = strstr(all, name);
+  if (!at) at = all, name = "";
+  fprintf(stderr, "%.*s%s%s%s%s", (int)(at - all), all, console_paint_of(stderr, paints[item->severity]),
+          name, console_paint_of(stderr, PAINT_PLAIN), at + strlen(name));
+  if (out.failed) fputs("heddle: out of memory, messages are missing\n", stderr);
   text_finish(&out);
+}
+
+void cli_complain(const char *path, const spec_file *f, diags *d) {
+  spec_file_locate(f, d);
+  for (size_t i = 0; i < d->count; i++)
+    if (d->items[i].severity == DIAG_ERROR || !console_quiet())
+      complain_one(path, f ? f->source : NULL, &d->items[i]);
+  if (d->failed) fputs("heddle: out of memory, messages are missing\n", stderr);
 }
 
 int cli_fail(const cli *c, const char *path, const spec_file *f, diags *d, hd_status status) {
@@ -82,18 +130,10 @@ int cli_fail(const cli *c, const char *path, const spec_file *f, diags *d, hd_st
   return code;
 }
 
-static const char *target_name_at(size_t index) {
-  return target_at(index)->name;
-}
-
+/* The words of --target are known targets (values.h); those of a spec are any. */
 static int add_target(const cli *c, target_list *list, const char *name) {
   const target *t = target_find(name);
-  if (!t) {
-    const char *near = cli_nearest(name, target_count(), target_name_at);
-    return near
-               ? cli_usage(c, "unknown target '%s' (did you mean %s?); heddle targets lists them", name, near)
-               : cli_usage(c, "unknown target '%s'; heddle targets lists them", name);
-  }
+  if (!t) return cli_usage(c, "unknown target '%s' in the spec; heddle targets lists them", name);
   for (int i = 0; i < list->count; i++)
     if (list->items[i] == t) return EXIT_FINE;
   if (list->count < SPEC_MAX_LIST) list->items[list->count++] = t;
@@ -129,8 +169,7 @@ int cli_operations(const cli *c, const spec_file *f, operation_list *out_list) {
   const char *name;
   for (int i = 0; (name = cli_list(c, "kernel", i)); i++) {
     operation o;
-    if (!operation_parse(name, &o)) return cli_usage(c, "unknown kernel '%s': write or decode", name);
-    if (!contract_has_operation(&f->spec.contract, o))
+    if (!operation_parse(name, &o) || !contract_has_operation(&f->spec.contract, o))
       return cli_usage(c, "%s has no kernel '%s'", f->path, name);
     if (list.count == 0 || list.items[0] != o)
       if (list.count < 2) list.items[list.count++] = o;
@@ -155,8 +194,7 @@ int cli_variant(const cli *c, variant *out_variant) {
 int cli_compiler(const cli *c, compiler_kind *out_kind) {
   const char *name = cli_text(c, "compiler");
   compiler_kind kind = COMPILER_AUTO;
-  if (name && !compiler_parse(name, &kind))
-    return cli_usage(c, "unknown compiler '%s': hiprtc, llvm, nvrtc or auto", name);
+  if (name && !compiler_parse(name, &kind)) return cli_usage(c, "unknown compiler '%s'", name);
   *out_kind = kind;
   return EXIT_FINE;
 }

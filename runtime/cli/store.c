@@ -1,4 +1,5 @@
 #include "store.h"
+#include "console.h"
 #include "../../generator/sha256.h"
 #include "../cache_file.h"
 #include "../file.h"
@@ -11,6 +12,7 @@
 
 static void say(void *user, const char *line) {
   const cli *c = user;
+  if (console_quiet()) return;
   fprintf(stderr, "heddle %s: cache: %s\n", c->verb->name, line);
 }
 
@@ -51,7 +53,7 @@ hd_status cli_write_pack(const cli *c, const char *path, const pack_item *items,
     status = sum_path.failed ? HD_OUT_OF_MEMORY : write_shared(path, &pack, d);
   }
   if (status == HD_OK) status = write_shared(text_string(&sum_path), &sum, d);
-  if (status == HD_OK && !c->json)
+  if (status == HD_OK && !c->json && !console_quiet())
     printf("%s: %zu entries, %zu bytes, sha256 %s\n", path, pack_count(pack.data), pack.length, hex);
   text_finish(&pack);
   text_finish(&sum);
@@ -117,9 +119,6 @@ int cli_pack_cache(cli *c, cache *store) {
   const char *path = cli_text(c, "output");
   diags d;
   if (path == NULL) return cli_usage(c, "-o says which file to write");
-  for (int i = 0; cli_list(c, "target", i) != NULL; i++)
-    if (target_find(cli_list(c, "target", i)) == NULL)
-      return cli_usage(c, "unknown target '%s': heddle targets lists them", cli_list(c, "target", i));
   diags_init(&d);
   hd_status status = cache_each_entry(store, gather, &g, &d);
   if (status == HD_OK) status = g.status;
@@ -177,4 +176,6 @@ const cli_verb verb_pack = {
     .fewest = 0,
     .most = -1,
     .run = pack,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_TEMPLATES,
+    .group = GROUP_KERNELS,
 };

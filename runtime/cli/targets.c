@@ -68,4 +68,5 @@ const cli_verb verb_targets = {
     .fewest = 0,
     .most = 0,
     .run = targets,
+    .group = GROUP_MACHINE,
 };

@@ -4,6 +4,7 @@
 #include "../file.h"
 #include "../template_folder.h"
 #include "../tune_meter.h"
+#include "console.h"
 #include "tuned.h"
 #include "store.h"
 #include "verbs.h"
@@ -272,6 +273,18 @@ static hd_status tune_shapes(tuning *t, bool *out_finished, diags *d) {
   return status;
 }
 
+static void write_pruned_json(const tuning *t, text *out) {
+  text_add(out, "[");
+  for (int i = 0; i < t->space.pruned_count; i++) {
+    bool inner = true;
+    text_add(out, i ? ", {" : "{");
+    json_text(out, &inner, "variant", t->space.pruned[i].name);
+    json_text(out, &inner, "why", t->space.pruned[i].why);
+    text_add(out, "}");
+  }
+  text_add(out, "]");
+}
+
 static void report_json(const tuning *t, bool finished, text *out) {
   bool first = true;
   text_add(out, "{");
@@ -290,15 +303,7 @@ static void report_json(const tuning *t, bool finished, text *out) {
   }
   text_add(out, "]");
   json_key(out, &first, "pruned");
-  text_add(out, "[");
-  for (int i = 0; i < t->space.pruned_count; i++) {
-    bool inner = true;
-    text_add(out, i ? ", {" : "{");
-    json_text(out, &inner, "variant", t->space.pruned[i].name);
-    json_text(out, &inner, "why", t->space.pruned[i].why);
-    text_add(out, "}");
-  }
-  text_add(out, "]");
+  write_pruned_json(t, out);
   json_key(out, &first, "dropped");
   text_addf(out, "[%s]}\n", text_string(&t->dropped));
 }
@@ -339,6 +344,26 @@ static int run_search(tuning *t, diags *d) {
   return cli_output(&out, t->failed ? EXIT_DECLINED : EXIT_FINE);
 }
 
+static void list_json(const tuning *t, text *out) {
+  bool first = true;
+  text_add(out, "{");
+  json_text(out, &first, "target", t->target->name);
+  json_key(out, &first, "variants");
+  text_add(out, "[");
+  for (int i = 0; i < t->space.count; i++) {
+    bool inner = true;
+    text_add(out, i ? ", {" : "{");
+    json_text(out, &inner, "variant", t->space.items[i].name);
+    json_int(out, &inner, "tile", t->space.items[i].splits.tile_tokens);
+    json_int(out, &inner, "lds_bytes", t->space.items[i].lds_bytes);
+    text_add(out, "}");
+  }
+  text_add(out, "]");
+  json_key(out, &first, "pruned");
+  write_pruned_json(t, out);
+  text_add(out, "}\n");
+}
+
 /* --list: the space of a target, without a device. */
 static int list_space(tuning *t, diags *d) {
   target_list targets;
@@ -351,6 +376,10 @@ static int list_space(tuning *t, diags *d) {
   if (status != HD_OK) return cli_fail(t->c, t->file.path, &t->file, d, status);
   text out;
   text_init(&out);
+  if (t->c->json) {
+    list_json(t, &out);
+    return cli_output(&out, EXIT_FINE);
+  }
   for (int i = 0; i < t->space.count; i++)
     text_addf(&out, "%-16s tile %d, %d bytes of dynamic LDS\n", t->space.items[i].name,
               t->space.items[i].splits.tile_tokens, t->space.items[i].lds_bytes);
@@ -381,7 +410,7 @@ static int search(cli *c) {
   if (!t) return EXIT_FAILED;
   t->c = c;
   t->start = now();
-  t->shows_progress = cli_flag(c, "progress") || isatty(STDERR_FILENO);
+  t->shows_progress = cli_flag(c, "progress") || console_shows_progress();
   text_init(&t->path);
   text_init(&t->dropped);
   diags_init(&d);
@@ -408,18 +437,6 @@ static int search(cli *c) {
   return code;
 }
 
-static int tune(cli *c) {
-  static const struct {
-    const char *name;
-    int (*run)(cli *c);
-  } actions[] = {
-      {"show", tune_show}, {"merge", tune_merge}, {"import", tune_import}, {"explain", tune_explain}};
-  for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-    if (strcmp(c->arguments[0], actions[i].name) == 0) return actions[i].run(c);
-  if (c->argument_count > 1) return cli_usage(c, "unexpected argument '%s'", c->arguments[1]);
-  return search(c);
-}
-
 static const cli_option tune_options[] = {
     {"device", 'd', OPTION_TEXT, "DEVICE", "cuda:0, hip:0: measured; emu:gfx950: by the emulator's estimate",
      0, 0},
@@ -444,18 +461,16 @@ static const cli_option tune_options[] = {
     OPTION_ROW_END,
 };
 
+static const cli_verb *const tune_actions[] = {&action_tune_show, &action_tune_merge, &action_tune_import,
+                                               &action_tune_explain, NULL};
+
 const cli_verb verb_tune = {
     .name = "tune",
-    .arguments = "SPEC --device DEVICE | show|merge|import|explain ARGUMENT...",
+    .arguments = "SPEC --device DEVICE | ACTION ARGUMENT...",
     .summary = "find the fastest variant and split for shapes, and keep them as a record",
     .details =
-        "  SPEC            search: what is wrong is dropped, the others are halved until one is left. The "
-        "record\n"
-        "                  is written after every shape, and shapes in it are not measured again\n"
-        "  show RECORD...  what records hold\n"
-        "  merge A B...    of two entries for a shape the faster one; to --out FILE or standard output\n"
-        "  import RECORD... --out FOLDER   all of them or none\n"
-        "  explain SPEC --target T --shape S   which variant and split a launch takes, and why\n"
+        "With a spec it searches: what is wrong is dropped, the others are halved until one is left. The\n"
+        "record is written after every shape, and shapes in it are not measured again.\n"
         "docs/tuning.md has the method and the format.\n",
     .examples = "  heddle tune specs/minimax-m3-dense-fp8.yaml --device cuda:0 --budget 540\n"
                 "  heddle tune explain specs/minimax-m3-dense-fp8.yaml --target sm_90 --shape 48x6000x4\n"
@@ -463,6 +478,9 @@ const cli_verb verb_tune = {
     .result = "0 fine, 1 declined or no variant is right, 2 usage, 3 failure",
     .options = tune_options,
     .fewest = 1,
-    .most = -1,
-    .run = tune,
+    .most = 1,
+    .run = search,
+    .actions = tune_actions,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_DEVICES | ENV_TUNED | ENV_TEMPLATES,
+    .group = GROUP_LAUNCHES,
 };

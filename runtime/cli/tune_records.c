@@ -8,15 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int usage(cli *c, const char *action, const char *arguments) {
-  return cli_usage(c, "heddle tune %s %s", action, arguments);
-}
-
 /* All files or none. */
 static hd_status load_arguments(const cli *c, tune_files *out, diags *d) {
   tune_files all = {0};
   hd_status status = HD_OK;
-  for (int i = 1; status == HD_OK && i < c->argument_count; i++) {
+  for (int i = 0; status == HD_OK && i < c->argument_count; i++) {
     tune_files one;
     status = tune_files_load(c->arguments[i], &one, d);
     if (status != HD_OK) break;
@@ -73,11 +69,10 @@ static void show_record(const tune_file *f, text *out) {
     show_entry(&r->entries[i], out);
 }
 
-static void show_json(const tune_file *f, text *out) {
-  const tune_record *r = f->record;
+static void write_record_json(const char *path, const tune_record *r, text *out) {
   bool first = true;
   text_add(out, "{");
-  json_text(out, &first, "file", f->path);
+  json_text(out, &first, "file", path);
   json_text(out, &first, "name", r->name);
   json_text(out, &first, "contract", r->contract);
   json_int(out, &first, "heads_per_kv", r->heads_per_kv);
@@ -110,11 +105,14 @@ static void show_json(const tune_file *f, text *out) {
   text_add(out, "]}");
 }
 
-int tune_show(cli *c) {
+static void show_json(const tune_file *f, text *out) {
+  write_record_json(f->path, f->record, out);
+}
+
+static int show_records(cli *c) {
   tune_files files;
   diags d;
   text out;
-  if (c->argument_count < 2) return usage(c, "show", "RECORD...");
   diags_init(&d);
   hd_status status = load_arguments(c, &files, &d);
   if (status != HD_OK) return cli_fail(c, "tune show", NULL, &d, status);
@@ -142,10 +140,9 @@ static hd_status write_record(const tune_record *r, const char *path, diags *d) 
   return status;
 }
 
-int tune_merge(cli *c) {
+static int merge(cli *c) {
   tune_files files;
   diags d;
-  if (c->argument_count < 3) return usage(c, "merge", "A B... [--out FILE]");
   diags_init(&d);
   hd_status status = load_arguments(c, &files, &d);
   if (status != HD_OK) return cli_fail(c, "tune merge", NULL, &d, status);
@@ -157,11 +154,16 @@ int tune_merge(cli *c) {
   if (status == HD_OK && path) status = write_record(merged, path, &d);
   if (status != HD_OK) {
     code = cli_fail(c, "tune merge", NULL, &d, status);
-  } else if (!path) {
+  } else {
     text out;
     text_init(&out);
-    tune_record_write(merged, &out);
-    code = cli_output(&out, EXIT_FINE);
+    if (c->json) {
+      write_record_json(path ? path : "", merged, &out);
+      text_add(&out, "\n");
+    } else if (!path) {
+      tune_record_write(merged, &out);
+    }
+    code = cli_output_product(&out, EXIT_FINE);
   }
   tune_files_finish(&files);
   diags_finish(&d);
@@ -169,10 +171,9 @@ int tune_merge(cli *c) {
 }
 
 /* Merges each record into the file of its name in the folder. Nothing is written before all of them fit. */
-static hd_status import_all(const cli *c, const char *folder, tune_files *files, diags *d) {
+static hd_status import_all(const char *folder, tune_files *files, diags *d) {
   text *paths = calloc((size_t)files->count + 1, sizeof *paths);
   hd_status status = paths ? HD_OK : HD_OUT_OF_MEMORY;
-  (void)c;
   for (int i = 0; status == HD_OK && i < files->count; i++) {
     tune_files there;
     text_init(&paths[i]);
@@ -201,11 +202,12 @@ static hd_status import_all(const cli *c, const char *folder, tune_files *files,
   return status;
 }
 
-int tune_import(cli *c) {
+static int import(cli *c) {
   tune_files files;
   diags d;
   const char *folder = cli_text(c, "out");
-  if (c->argument_count < 2 || !folder) return usage(c, "import", "RECORD... --out FOLDER");
+  int imported = 0;
+  if (!folder) return cli_usage(c, "--out is missing: the folder to import into");
   diags_init(&d);
   hd_status status = load_arguments(c, &files, &d);
   if (status == HD_OK) {
@@ -213,12 +215,22 @@ int tune_import(cli *c) {
       diags_errorf(&d, "file.write", NULL, "can't make the folder %s", folder);
       status = HD_IO;
     }
-    if (status == HD_OK) status = import_all(c, folder, &files, &d);
+    if (status == HD_OK) status = import_all(folder, &files, &d);
+    imported = files.count;
     tune_files_finish(&files);
   }
   if (status != HD_OK) return cli_fail(c, "tune import", NULL, &d, status);
   diags_finish(&d);
-  return EXIT_FINE;
+  text out;
+  text_init(&out);
+  if (c->json) {
+    bool first = true;
+    text_add(&out, "{");
+    json_int(&out, &first, "imported", imported);
+    json_text(&out, &first, "folder", folder);
+    text_add(&out, "}\n");
+  }
+  return cli_output(&out, EXIT_FINE);
 }
 
 /* ---- explain ---- */
@@ -315,32 +327,32 @@ static hd_status explain(cli *c, const spec_file *file, const target *t, explain
   return HD_OK;
 }
 
-int tune_explain(cli *c) {
+static int explain_choice(cli *c) {
   explained e = {0};
   spec_file file;
   target_list targets;
   tune_files files = {0};
   diags d;
   const char *word = cli_list(c, "shape", 0);
-  if (c->argument_count != 2 || !word || !cli_text(c, "target"))
-    return usage(c, "explain", "SPEC --target TARGET --shape SHAPE");
+  if (!word) return cli_usage(c, "--shape is missing, such as --shape 64x8192x4");
+  if (!cli_text(c, "target")) return cli_usage(c, "--target is missing");
   if (!tune_shape_parse(word, &e.shape))
     return cli_usage(c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADS, such as 64x8192x4 or 64x8192x4-ragged",
                      word);
   diags_init(&d);
-  hd_status status = spec_file_read(c->arguments[1], &file, &d);
+  hd_status status = spec_file_read(c->arguments[0], &file, &d);
   int code = EXIT_FINE;
   if (status == HD_OK) code = cli_targets(c, &file.spec, &targets);
   if (status == HD_OK && code == EXIT_FINE) {
-    status = cli_tuned_load(c, c->arguments[1], &files, &d);
+    status = cli_tuned_load(c, c->arguments[0], &files, &d);
     if (status == HD_OK) status = explain(c, &file, targets.items[0], &e, &files, &d);
   }
   if (status != HD_OK) {
-    code = cli_fail(c, c->arguments[1], &file, &d, status);
+    code = cli_fail(c, c->arguments[0], &file, &d, status);
   } else if (code == EXIT_FINE) {
     text out;
     text_init(&out);
-    cli_complain(c->arguments[1], &file, &d);
+    cli_complain(c->arguments[0], &file, &d);
     (c->json ? explain_json : explain_text)(&e, &files, &out);
     code = cli_output(&out, EXIT_FINE);
   }
@@ -349,3 +361,80 @@ int tune_explain(cli *c) {
   diags_finish(&d);
   return code;
 }
+
+static const cli_option show_options[] = {
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+static const cli_option merge_options[] = {
+    {"out", 'o', OPTION_TEXT, "FILE", "the record to write (default: standard output)", 0, 0},
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+static const cli_option import_options[] = {
+    {"out", 'o', OPTION_TEXT, "DIR", "the folder of records", 0, 0},
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+static const cli_option explain_options[] = {
+    {"target", 0, OPTION_TEXT, "TARGET", "the device's", 0, 0},
+    {"shape", 's', OPTION_TEXT, "SHAPE", "SEQSxLENGTHxKV_HEADS, with -ragged behind it or not", 0, 0},
+    {"heads-per-kv", 0, OPTION_INT, "G", "another group size than the spec's", 1, 64},
+    {"page", 0, OPTION_INT, "N", "another page size than the spec's", 1, 1 << 20},
+    OPTION_ROW_TUNED,
+    OPTION_ROW_JSON,
+    OPTION_ROW_END,
+};
+
+const cli_verb action_tune_show = {
+    .name = "tune show",
+    .arguments = "RECORD...",
+    .summary = "what records hold",
+    .examples = "  heddle tune show specs/tuned/*.yaml\n",
+    .result = "0 fine, 1 a record is not valid, 2 usage, 3 failure",
+    .options = show_options,
+    .fewest = 1,
+    .most = -1,
+    .run = show_records,
+};
+
+const cli_verb action_tune_merge = {
+    .name = "tune merge",
+    .arguments = "RECORD RECORD...",
+    .summary = "of two entries for a shape the faster one",
+    .examples = "  heddle tune merge monday.yaml tuesday.yaml --out both.yaml\n",
+    .result = "0 fine, 1 the records don't belong together, 2 usage, 3 failure",
+    .options = merge_options,
+    .fewest = 2,
+    .most = -1,
+    .run = merge,
+};
+
+const cli_verb action_tune_import = {
+    .name = "tune import",
+    .arguments = "RECORD... --out DIR",
+    .summary = "merge records into a folder of them, all or none",
+    .examples = "  heddle tune import h200.yaml --out specs/tuned\n",
+    .result = "0 fine, 1 a record is not valid or doesn't belong there, 2 usage, 3 failure",
+    .options = import_options,
+    .fewest = 1,
+    .most = -1,
+    .run = import,
+};
+
+const cli_verb action_tune_explain = {
+    .name = "tune explain",
+    .arguments = "SPEC --target TARGET --shape SHAPE",
+    .summary = "which variant and split a launch takes, and why",
+    .details = "No device is needed: the target stands for any device of it.\n",
+    .examples = "  heddle tune explain specs/minimax-m3-dense-fp8.yaml --target sm_90 --shape 48x6000x4\n",
+    .result = "0 fine, 1 declined, 2 usage, 3 failure",
+    .options = explain_options,
+    .fewest = 1,
+    .most = 1,
+    .run = explain_choice,
+    .environment = ENV_TUNED | ENV_TEMPLATES,
+};

@@ -15,10 +15,7 @@ void cli_tuned_name(const char *folder, const tune_record *r, const contract *of
 /* "FOLDER/tuned" for the folder of a spec. */
 void cli_tuned_folder(const char *spec_path, text *out);
 
-/* heddle tune show|merge|import|explain. `first`: the arguments behind the action. */
-int tune_show(cli *c);
-int tune_merge(cli *c);
-int tune_import(cli *c);
-int tune_explain(cli *c);
+/* What is done with records that are there (tune_records.c). */
+extern const cli_verb action_tune_show, action_tune_merge, action_tune_import, action_tune_explain;
 
 #endif

@@ -1,5 +1,6 @@
 #include "../verify.h"
 #include "store.h"
+#include "console.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <math.h>
@@ -69,7 +70,7 @@ static void report(void *user, const verify_outcome *o) {
   if (p->c->json) {
     if (p->count > 0) text_add(p->json, ",\n  ");
     print_outcome_json(o, p->json);
-  } else {
+  } else if (!console_quiet()) {
     if (p->count == 0)
       printf("%-22s %10s %6s %5s  %-7s%10s%10s%10s%9s%8s\n", "case", "seqs x kvh", "tokens", "split", "write",
              "rms", "worst row", "cosine", "lse", "s");
@@ -197,4 +198,6 @@ const cli_verb verb_verify = {
     .fewest = 1,
     .most = 1,
     .run = verify,
+    .environment = ENV_CACHE | ENV_COMPILERS | ENV_DEVICES | ENV_TEMPLATES,
+    .group = GROUP_LAUNCHES,
 };

@@ -134,10 +134,11 @@ class Tune(Case):
             ((SPEC, '--device', 'emu:gfx950', '--shape', '4x4'), 'not a shape'),
             ((SPEC, '--device', 'emu:gfx950', '--shape', '4x4x4x4'), 'not a shape'),
             ((SPEC, 'more', '--device', 'emu:gfx950'), "unexpected argument 'more'"),
-            (('merge', 'a'), 'merge A B'),
+            (('merge', 'a'), 'tune merge RECORD RECORD'),
             (('show',), 'show RECORD'),
-            (('explain', SPEC), 'explain SPEC --target'),
-            (('import', 'a'), 'import RECORD'),
+            (('explain', SPEC), '--shape is missing'),
+            (('explain', SPEC, '--shape', '4x4x4'), '--target is missing'),
+            (('import', 'a'), '--out is missing'),
         ]:
             _, errors = self.heddle('tune', *words, code=2)
             self.assertIn(message, errors)

@@ -1,0 +1,40 @@
+#include "console.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct { bool quiet, json, progress, colour_out, colour_err; } console;
+
+void console_set(const char *when, bool quiet, bool json) {
+  const char *terminal = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+  bool capable = terminal && strcmp(terminal, "dumb") != 0;
+  bool automatic = capable && !(no_colour && no_colour[0]);
+  if (when && strcmp(when, "auto") == 0) when = NULL;
+  console.quiet = quiet;
+  console.json = json;
+  console.progress = capable && !quiet && isatty(STDERR_FILENO);
+  console.colour_out = when ? strcmp(when, "always") == 0 : automatic && isatty(STDOUT_FILENO);
+  console.colour_err = when ? strcmp(when, "always") == 0 : automatic && isatty(STDERR_FILENO);
+}
+
+bool console_quiet(void) {
+  return console.quiet;
+}
+
+bool console_hides_reports(void) {
+  return console.quiet && !console.json;
+}
+
+bool console_shows_progress(void) {
+  return console.progress;
+}
+
+const char *console_paint_of(FILE *stream, console_paint paint) {
+  static const char *const escapes[] = {[PAINT_PLAIN] = "\033[0m",
+                                        [PAINT_STRONG] = "\033[1m",
+                                        [PAINT_GOOD] = "\033[32m",
+                                        [PAINT_BAD] = "\033[1;31m",
+                                        [PAINT_WARNING] = "\033[35m"};
+  bool shown = stream == stderr ? console.colour_err : console.colour_out;
+  return shown ? escapes[paint] : "";
+}
