@@ -218,7 +218,11 @@ static void write_solved(const contract *c, const decode_plan *p, text *out) {
   write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
   write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
   write_tail(c, p, out);
-  write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
+  const dtype scale_type = c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype;
+  write_scale_type(out, scale_type);
+  text_add(out, scale_type == DTYPE_FP32
+                    ? "typedef float held_scale_t;\n"
+                    : "typedef u32 held_scale_t; // LLVM puts a lane's array of bytes into LDS\n");
   text_add(
       out,
       c->scale.dtype == DTYPE_E8M0 && c->scale.granularity == SCALE_GROUP

@@ -28,8 +28,8 @@ struct tile_words {
 
 // One token a lane: the lanes of a group hold the scales of its list between them, one for each group of channels.
 struct tile_scales {
-  scale_t k[K_PARTS][SCALE_WORDS];
-  scale_t v[V_PARTS][SCALE_WORDS];
+  held_scale_t k[K_PARTS][SCALE_WORDS];
+  held_scale_t v[V_PARTS][SCALE_WORDS];
 };
 
 // Tokens [first, end) of a sequence: those that some query row sees, or one row.
@@ -559,7 +559,8 @@ KERNEL(THREADS) void heddle_decode(
           UNROLL for (int w = 0; w < WAVES; w++) highest = max_of(highest, row(w)[2 + part]);
           UNROLL for (int w = 0; w < WAVES; w++) weight[w] = exp2_fast(row(w)[2 + part] - highest);
           highest -= P_SHIFT;
-          const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
+          const float root = exp2_fast(0.5f * (highest - lowest)); // the power itself may be too small for fp32
+          const float inverse = total > 0 || total != total ? root / total : 0.0f;
           UNROLL for (int r = 0; r < RUN; r++) {
             float x = 0;
             UNROLL for (int w = 0; w < WAVES; w++)
@@ -570,7 +571,7 @@ KERNEL(THREADS) void heddle_decode(
               partial[channel] = x;
               if (channel % V_PART == 0) partial[HEAD_DIM_V + top_word(channel)] = highest;
             } else {
-              store_output(out, query * HEAD_DIM_V + channel, x * inverse * value_scale);
+              store_output(out, query * HEAD_DIM_V + channel, x * root * inverse * value_scale);
             }
           }
         }

@@ -269,3 +269,20 @@ Test(resources, heavy_contracts_do_not_spill_on_gfx1250) {
   for (int i = 0; i < count; i++)
     object_fits(&all[i], &results[i]);
 }
+
+/* LLVM put a lane's scales, an array of bytes, into LDS, and read them back two words at a time off a word,
+ * which gfx1250 can't (docs/targets.md). */
+Test(resources, scales_of_a_byte_stay_in_registers) {
+  spec s = parse_good(
+      "heddle: 1\nkernels: [decode]\nquery: {dtype: fp16, heads_per_kv: 4, rows: 8}\n"
+      "head_dim: {qk: 96, v: 112}\n"
+      "kv: {dtype: {k: fp8_e5m2, v: fp8_e4m3}, page: 24, k: [b, h, d/8, s, d%8], v: [b, h, s, d]}\n"
+      "scale: {granularity: group, group: 16, dtype: e8m0}\n"
+      "select: {form: indptr, index: int64}\nmask: {causal: false, window: 128}\n");
+  add_variant(&s.contract, "bytes", OPERATION_DECODE, "gfx1250", (variant){.waves = 4}, true);
+  add_variant(&s.contract, "bytes", OPERATION_DECODE, "gfx942", (variant){.waves = 4}, true);
+  spec_finish(&s);
+  compile_everything();
+  for (int i = 0; i < count; i++)
+    object_fits(&all[i], &results[i]);
+}
