@@ -441,13 +441,14 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
     UNROLL for (int j = 0; j < PER_THREAD; j++) {
       const int head = head_of(j);
       if (head >= HEADS) continue;
-      const float inverse = sum[j] > 0 || sum[j] != sum[j] ? exp2_fast(top[j] - P_SHIFT - base[j]) / sum[j] : 0.0f;
+      const float root = exp2_fast(0.5f * (top[j] - P_SHIFT - base[j])); // the power itself may be too small for fp32
+      const float inverse = sum[j] > 0 || sum[j] != sum[j] ? root / sum[j] : 0.0f;
       float *const partial = partials + head * PARTIAL_WORDS;
       UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
         UNROLL for (int half = 0; half < 2; half++) {
           const int channel = m * 64 + w * 16 + half * 8 + g;
           if (whole)
-            store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel, output[m][half][j] * inverse * value_scale);
+            store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel, output[m][half][j] * root * inverse * value_scale);
           else
             partial[channel] = output[m][half][j];
         }

@@ -51,9 +51,10 @@ KERNEL(MERGE_THREADS) void heddle_merge(
   }
   const i64 query = query_of(workgroup_x(), kv_head, kv_heads, rows, column);
 //@ sink merge
-  const float inverse = weights > 0 || weights != weights ? exp2_fast(top - base) / weights : 0.0f;
+  const float root = exp2_fast(0.5f * (top - base)); // the power itself may be too small for fp32
+  const float inverse = weights > 0 || weights != weights ? root / weights : 0.0f;
 //@ value_scale
-  store_output(out, query * HEAD_DIM_V + channel + lane, sum * inverse * value_scale);
+  store_output(out, query * HEAD_DIM_V + channel + lane, sum * root * inverse * value_scale);
   if (channel + lane == 0) {
 //@ store_lse merge
   }

@@ -80,8 +80,9 @@ KERNEL_REGISTERS(MERGE_REGISTERS) void heddle_merge(
     }
     if (!inside || own_row > 0) continue;
     const i64 query = (i64)item * HEADS + column;
-    const float inverse = total > 0 || total != total ? exp2_fast(highest - lowest) / total : 0.0f;
-    UNROLL for (int i = 0; i < 4; i++) store_output(out, query * HEAD_DIM_V + channel + i, x[i] * inverse * value_scale);
+    const float root = exp2_fast(0.5f * (highest - lowest)); // the power itself may be too small for fp32
+    const float inverse = total > 0 || total != total ? root / total : 0.0f;
+    UNROLL for (int i = 0; i < 4; i++) store_output(out, query * HEAD_DIM_V + channel + i, x[i] * root * inverse * value_scale);
     if (channel == 0) {
 //@ store_lse line_merge
     }

@@ -255,11 +255,31 @@ static void tiny_negatives(edge *e) {
   scene_finish(&s);
 }
 
+/* V scales down to denormals: results that fp32 and bf16 hold as normal numbers, though a weight times its
+ * scale isn't one. */
+static void tiny_scales(edge *e) {
+  const verify_case from = {
+      .name = "edge", .kv_heads = 1, .length_count = 2, .lengths = {{0, 0, 9}, {0, 1, 5}}};
+  const double scales[] = {1e-33, 1e-36, 1e-38};
+  for (int n = 0; n < 3; n++) {
+    scene s;
+    if (scene_init(&s, e, edge_shuffled, &from) && scene_write(&s)) {
+      for (int64_t t = 0; t < s.data.live_tokens; t++)
+        dtype_encode(DTYPE_FP32, scales[n],
+                     scene_at(&s, TENSOR_V_SCALE, s.data.slot[t] / 16, 0, s.data.slot[t] % 16, 0));
+      for (int splits = 1; splits <= 2; splits++)
+        if (scene_decode(&s, splits)) scene_is_right(&s, n == 2 ? "a denormal scale" : "a tiny scale");
+    }
+    scene_finish(&s);
+  }
+}
+
 const edge_test edges_of_values[] = {
     {"length-zero", length_zero},
     {"empty-lists", empty_lists},
     {"slots-behind-the-length", slots_behind_the_length},
     {"huge-stale-scales", huge_stale_scales},
+    {"tiny-scales", tiny_scales},
     {"nan-in-a-visible-token", nan_in_a_visible_token},
     {"infinity-in-a-visible-token", infinity_in_a_visible_token},
     {"zero-query", zero_query},
