@@ -1,8 +1,9 @@
 #include "sha256.h"
+#include "sha256_blocks.h"
 #include <string.h>
 
 /* FIPS 180-4, 4.2.2: fractional parts of the cube roots of the first 64 primes. */
-static const uint32_t round_constants[64] = {
+const uint32_t sha256_round_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -30,7 +31,7 @@ static void add_block(uint32_t state[8], const unsigned char block[64]) {
   uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
   for (int i = 0; i < 64; i++) {
     uint32_t sum1 = rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25);
-    uint32_t temporary1 = h + sum1 + ((e & f) ^ (~e & g)) + round_constants[i] + w[i];
+    uint32_t temporary1 = h + sum1 + ((e & f) ^ (~e & g)) + sha256_round_constants[i] + w[i];
     uint32_t sum0 = rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22);
     uint32_t temporary2 = sum0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + temporary1;
@@ -40,6 +41,15 @@ static void add_block(uint32_t state[8], const unsigned char block[64]) {
   state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
+void sha256_blocks_portable(uint32_t state[8], const unsigned char *blocks, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    add_block(state, blocks + 64 * i);
+}
+
+static void add_blocks(uint32_t state[8], const unsigned char *blocks, size_t count) {
+  (sha256_has_instructions() ? sha256_blocks_instructions : sha256_blocks_portable)(state, blocks, count);
+}
+
 void sha256_init(sha256 *s) {
   *s = (sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
                           0x5be0cd19}};
@@ -47,15 +57,18 @@ void sha256_init(sha256 *s) {
 
 void sha256_update(sha256 *s, const void *data, size_t length) {
   const unsigned char *bytes = data;
-  while (length) {
-    size_t filled = (size_t)(s->length % 64), count = 64 - filled;
-    if (count > length) count = length;
-    memcpy(s->block + filled, bytes, count);
-    s->length += count;
+  const size_t filled = (size_t)(s->length % 64);
+  s->length += length;
+  if (filled > 0 || length < 64) {
+    const size_t count = length < 64 - filled ? length : 64 - filled;
+    if (count > 0) memcpy(s->block + filled, bytes, count);
+    if (filled + count < 64) return;
+    add_blocks(s->state, s->block, 1);
     bytes += count;
     length -= count;
-    if (s->length % 64 == 0) add_block(s->state, s->block);
   }
+  if (length >= 64) add_blocks(s->state, bytes, length / 64);
+  if (length % 64 > 0) memcpy(s->block, bytes + length / 64 * 64, length % 64);
 }
 
 void sha256_digest(sha256 *s, unsigned char out_digest[32]) {

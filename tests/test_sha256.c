@@ -1,4 +1,5 @@
 #include "../generator/sha256.h"
+#include "../generator/sha256_blocks.h"
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -23,6 +24,26 @@ Test(sha256, agrees_on_a_million_bytes) {
   expect_sum(million, sizeof million, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+/* On a processor without the instructions both are the portable ones. */
+Test(sha256, the_instructions_give_what_portable_c_gives) {
+  enum { MOST = 9 };
+  static unsigned char blocks[MOST * 64 + 3];
+  uint32_t seed = 1, instructions[8], portable[8];
+  for (int round = 0; round < 2000; round++) {
+    const size_t count = (size_t)round % (MOST + 1), start = (size_t)round % 4; /* at any address */
+    for (size_t i = 0; i < sizeof blocks; i++)
+      blocks[i] = (unsigned char)((seed = seed * 1664525u + 1013904223u) >> 24);
+    for (int i = 0; i < 8; i++)
+      instructions[i] = portable[i] = seed = seed * 1664525u + 1013904223u;
+    if (sha256_has_instructions())
+      sha256_blocks_instructions(instructions, blocks + start, count);
+    else
+      sha256_blocks_portable(instructions, blocks + start, count);
+    sha256_blocks_portable(portable, blocks + start, count);
+    cr_assert(memcmp(instructions, portable, sizeof portable) == 0, "round %d, %zu blocks", round, count);
+  }
+}
+
 /* The padding has its corners at 55, 56, 63 and 64 bytes: there the whole must not depend on how it was cut.
  */
 Test(sha256, the_cut_does_not_matter) {
@@ -40,6 +61,13 @@ Test(sha256, the_cut_does_not_matter) {
       sha256_update(&s, data + i, 1);
     sha256_digest(&s, parts);
     cr_assert(memcmp(whole, parts, 32) == 0, "%zu bytes", length);
+    for (size_t cut = 0; cut <= length; cut++) {
+      sha256_init(&s);
+      sha256_update(&s, data, cut);
+      sha256_update(&s, data + cut, length - cut);
+      sha256_digest(&s, parts);
+      cr_assert(memcmp(whole, parts, 32) == 0, "%zu of %zu bytes", cut, length);
+    }
   }
 }
 
