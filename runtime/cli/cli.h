@@ -181,7 +181,7 @@ void json_number(text *t, bool *first, const char *name, double value);
 
 /* Options that several verbs share, as table rows. */
 #define OPTION_ROW_JSON                                                                                      \
-  { "json", 0, OPTION_FLAG, NULL, "print the result as JSON (docs/cli.md has the fields)", 0, 0 }
+  { "json", 0, OPTION_FLAG, NULL, "print the result as JSON (docs/json.md has the fields)", 0, 0 }
 #define OPTION_ROW_TARGET                                                                                    \
   {                                                                                                          \
     "target", 0, OPTION_LIST, "TARGET", "work on this target; may be repeated (default: the spec's list)",   \

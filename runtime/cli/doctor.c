@@ -2,9 +2,12 @@
 #include "../compile.h"
 #include "../device.h"
 #include "../http.h"
+#include "console.h"
 #include "verbs.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One thing that was looked for. */
 typedef struct finding {
@@ -19,6 +22,8 @@ enum { MAX_FINDINGS = 32 };
 typedef struct examination {
   int count;
   finding items[MAX_FINDINGS];
+  bool compiles_amd, compiles_cuda;
+  char amd_device[24], cuda_device[24]; /* the first that was found; "": none */
 } examination;
 
 static finding *add(examination *e, const char *kind, const char *name) {
@@ -51,6 +56,7 @@ static void examine_compilers(examination *e) {
       if (target_at(t)->family != compilers[i].family) continue;
       compiler found;
       f->found = compiler_find(compilers[i].kind, target_at(t), &found, &f->diags) == HD_OK;
+      *(compilers[i].cuda ? &e->compiles_cuda : &e->compiles_amd) |= f->found;
       if (f->found) text_addf(&f->text, "%s, %s", found.version, found.path);
       break;
     }
@@ -67,6 +73,8 @@ static void examine_device(examination *e, const char *name) {
   text_addf(&f->text, "%s (%s), %d compute units, %.1f GB", facts.name, facts.target, facts.compute_units,
             (double)facts.memory_bytes / 1e9);
   if (facts.peak_bytes_per_s > 0) text_addf(&f->text, ", %.2f TB/s", facts.peak_bytes_per_s / 1e12);
+  char *first = strncmp(name, "cuda", 4) == 0 ? e->cuda_device : e->amd_device;
+  if (!first[0]) snprintf(first, sizeof e->amd_device, "%s", name);
   device_close(d);
 }
 
@@ -105,7 +113,8 @@ static void examine_curl(examination *e) {
 }
 
 static void write_finding(const finding *f, text *out) {
-  text_addf(out, "%-18s %s", f->what, f->found ? "found" : "missing");
+  text_addf(out, "%-18s %s%s%s", f->what, console_paint_of(stdout, f->found ? PAINT_GOOD : PAINT_BAD),
+            f->found ? "found" : "missing", console_paint_of(stdout, PAINT_PLAIN));
   if (f->text.length) text_addf(out, ": %s", text_string(&f->text));
   text_add(out, "\n");
   for (size_t i = 0; i < f->diags.count; i++)
@@ -123,10 +132,23 @@ static void write_finding_json(const finding *f, text *out) {
   text_add(out, "}");
 }
 
-static bool any_found(const examination *e, const char *kind) {
-  for (int i = 0; i < e->count; i++)
-    if (e->items[i].found && strncmp(e->items[i].what, kind, strlen(kind)) == 0) return true;
-  return false;
+/* A device that kernels can be compiled for, a GPU before an emulated one; NULL: there is none. */
+static const char *device_to_use(const examination *e) {
+  if (e->compiles_cuda && e->cuda_device[0]) return e->cuda_device;
+  return e->compiles_amd && e->amd_device[0] ? e->amd_device : NULL;
+}
+
+/* What to type next on this machine. */
+static void write_next(const examination *e, text *out) {
+  const char *found = device_to_use(e);
+  if (found)
+    text_addf(out, "heddle verify llama3-70b-tp8-bf16 --device %s", found);
+  else if (e->compiles_amd || e->compiles_cuda)
+    text_addf(out, "heddle build llama3-70b-tp8-bf16 --target %s", e->compiles_amd ? "gfx950" : "sm_90");
+  else if (access("tools/fetch-rocm.sh", X_OK) == 0)
+    text_add(out, "tools/fetch-rocm.sh && heddle doctor");
+  else
+    text_add(out, "apt install clang-22 lld-22 && heddle doctor");
 }
 
 static int doctor(cli *c) {
@@ -138,12 +160,16 @@ static int doctor(cli *c) {
   examine_devices(e);
   examine_cache(e);
   examine_curl(e);
-  bool compiles = any_found(e, "compiler"), runs = any_found(e, "device");
+  bool compiles = e->compiles_amd || e->compiles_cuda, runs = device_to_use(e) != NULL;
+  text next;
+  text_init(&next);
+  write_next(e, &next);
   if (c->json) {
     bool first = true;
     text_add(&out, "{");
     json_bool(&out, &first, "compiles", compiles);
     json_bool(&out, &first, "runs", runs);
+    json_text(&out, &first, "next", text_string(&next));
     json_key(&out, &first, "findings");
     text_add(&out, "[");
   }
@@ -156,12 +182,15 @@ static int doctor(cli *c) {
   if (c->json)
     text_add(&out, "]}\n");
   else
-    text_addf(&out, "\n%s\n",
-              compiles && runs ? "kernels can be compiled and run here"
-              : compiles       ? "kernels can be compiled here, but not run: no device was found"
-                               : "no kernel can be compiled here: get one of the compilers above");
+    text_addf(&out, "\n%s\nnext: %s%s%s\n",
+              runs       ? "kernels can be compiled and run here"
+              : compiles ? "kernels can be compiled here, but not run: no device for them was found"
+                         : "no kernel can be compiled here: get one of the compilers above",
+              console_paint_of(stdout, PAINT_STRONG), text_string(&next),
+              console_paint_of(stdout, PAINT_PLAIN));
+  text_finish(&next);
   free(e);
-  return cli_output(&out, compiles && runs ? EXIT_FINE : EXIT_DECLINED);
+  return cli_output(&out, runs ? EXIT_FINE : EXIT_DECLINED);
 }
 
 static const cli_option doctor_options[] = {

@@ -6,11 +6,15 @@ import subprocess
 import tempfile
 import unittest
 
+from json_schema import Schemas
+
 HEDDLE = os.environ['HEDDLE']
 SOURCE = pathlib.Path(os.environ['HEDDLE_SOURCE'])
 SPECS = SOURCE / 'specs'
 # What compilers are made of, by hash: the same for all tests, and the dearest part of a fresh cache.
 IDENTITIES = pathlib.Path(HEDDLE).parent / 'tests' / 'identity'
+
+SCHEMAS = Schemas(SOURCE / 'docs' / 'json')
 
 # A small contract that the oracle gets through at once.
 SMALL = """heddle: 1
@@ -59,7 +63,16 @@ class Case(unittest.TestCase):
         return done.stdout, done.stderr
 
     def json(self, *arguments, code=0, **options):
-        return json.loads(self.heddle(*arguments, '--json', code=code, **options)[0])
+        """What --json prints, held against the verb's schema."""
+        value = json.loads(self.heddle(*arguments, '--json', code=code, **options)[0])
+        verb = str(arguments[0])
+        if len(arguments) > 1 and '%s %s' % (verb, arguments[1]) in SCHEMAS.names():
+            verb += ' %s' % arguments[1]
+        problems = SCHEMAS.problems(value, verb)
+        if code and problems and not SCHEMAS.failure_problems(value):
+            problems = []
+        self.assertEqual(problems, [], 'heddle %s --json' % ' '.join(map(str, arguments)))
+        return value
 
     def file(self, name, contents):
         path = self.folder / name

@@ -63,6 +63,24 @@ class Build(Case):
         self.assertTrue(found['cache']['found'])
         self.assertIn('found', self.heddle('doctor')[0])
 
+    def test_doctor_ends_in_the_next_command(self):
+        nowhere = {'HEDDLE_ROCM': '/nowhere', 'HEDDLE_CLANG': '/nowhere', 'CUDA_HOME': '/nowhere'}
+        no_devices = {'HEDDLE_EMU_LIBRARY': '/nowhere', 'HEDDLE_CUDA_LIBRARY': '/nowhere', 'HEDDLE_HIP_LIBRARY': '/nowhere'}
+        for variables, code, expected in [
+            ({'HEDDLE_CUDA_LIBRARY': '/nowhere', 'HEDDLE_HIP_LIBRARY': '/nowhere'}, 0, 'heddle verify llama3-70b-tp8-bf16 --device emu:gfx942'),
+            (no_devices, 1, 'heddle build llama3-70b-tp8-bf16 --target gfx950'),
+            ({**nowhere, **no_devices, 'CUDA_PATH': '/nowhere'}, 1, None),
+        ]:
+            value = self.json('doctor', code=code, **variables)
+            self.assertEqual(value['runs'], code == 0)
+            self.assertEqual(self.heddle('doctor', code=code, **variables)[0].splitlines()[-1], 'next: ' + value['next'])
+            if expected:
+                self.assertEqual(value['next'], expected)
+        # nvrtc may be installed anywhere; without the others it makes nothing for an emulated device
+        value = self.json('doctor', code=1, **nowhere, HEDDLE_CUDA_LIBRARY='/nowhere', HEDDLE_HIP_LIBRARY='/nowhere')
+        self.assertFalse(value['runs'])
+        self.assertIn(value['next'], ['heddle build llama3-70b-tp8-bf16 --target sm_90', 'apt install clang-22 lld-22 && heddle doctor'])
+
 
 class Device(Case):
     """The emulated device, with a cache that all these tests share."""
