@@ -373,6 +373,16 @@ int64_t bind_listed_tokens(const contract *c, const int64_t dims[DIM_COUNT]) {
   return dims[DIM_LISTED] * (c->select.form == SELECT_BLOCKS ? c->select.block : 1);
 }
 
+int64_t bind_capacity(const contract *c, const tensors *t, const int64_t dims[DIM_COUNT]) {
+  int64_t most = bind_listed_tokens(c, dims), tokens = INT32_MAX;
+  if (c->select.form != SELECT_TOKENS) {
+    const tensor *list = &t->by_name[c->select.form == SELECT_INDPTR ? TENSOR_KV_INDICES : TENSOR_PAGE_TABLE];
+    tokens = list->rank > 0 ? list->shape[list->rank - 1] * c->kv.page : 0; /* both fit 31 bits */
+  }
+  if (tokens > INT32_MAX) tokens = INT32_MAX;
+  return tokens < most ? tokens : most;
+}
+
 int64_t bind_longest(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT]) {
   int64_t longest = 0;
   if (c->select.form == SELECT_INDPTR) {

@@ -59,6 +59,9 @@ int bind_alignment(tensor_name name, dtype format);
 int64_t bind_list_width(const contract *c, int64_t listed);
 /* Most tokens that a row can list; INT64_MAX where it lists nothing. */
 int64_t bind_listed_tokens(const contract *c, const int64_t dims[DIM_COUNT]);
+/* Tokens that a row of the page table or of a list has room for; with ragged lists, all of them together.
+ * 2^31 - 1 at most: lengths are int32. */
+int64_t bind_capacity(const contract *c, const tensors *t, const int64_t dims[DIM_COUNT]);
 
 /* Tokens of the longest sequence (with ragged lists: of whole pages; with lists of blocks or tokens: at most
  * what a list can hold). Tensors in host memory, bound. */

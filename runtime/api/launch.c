@@ -27,17 +27,6 @@ static const prepared *ready_for(hd_kernel *k, hd_stream *stream, hd_status *out
   return *out_status == HD_OK ? api_ready(k, out_status, errors) : NULL;
 }
 
-/* Tokens that a row of the page table or of a list has room for; with ragged lists, all of them together. */
-static int64_t capacity(const contract *c, const tensors *t, const int64_t dims[DIM_COUNT]) {
-  int64_t most = bind_listed_tokens(c, dims), tokens = INT32_MAX; /* lengths are int32 */
-  if (c->select.form != SELECT_TOKENS) {
-    const tensor *list = &t->by_name[c->select.form == SELECT_INDPTR ? TENSOR_KV_INDICES : TENSOR_PAGE_TABLE];
-    tokens = list->rank > 0 ? list->shape[list->rank - 1] * c->kv.page : 0; /* both fit 31 bits */
-  }
-  if (tokens > INT32_MAX) tokens = INT32_MAX;
-  return tokens < most ? tokens : most;
-}
-
 /* Shapes to dims, as binding has it, or as it had it for the same shapes before. */
 static hd_status settle_dims(hd_kernel *k, const hd_arguments *a, tensors *t, seen_facts *out_facts,
                              diags *errors) {
@@ -51,7 +40,8 @@ static hd_status settle_dims(hd_kernel *k, const hd_arguments *a, tensors *t, se
   if (status == HD_OK)
     status = bind_dims(&k->contract, operation_name(k->operation), t, out_facts->dims, errors);
   if (status != HD_OK) return status;
-  out_facts->capacity = k->operation == OPERATION_DECODE ? capacity(&k->contract, t, out_facts->dims) : 0;
+  out_facts->capacity =
+      k->operation == OPERATION_DECODE ? bind_capacity(&k->contract, t, out_facts->dims) : 0;
   if (keyed) seen_keep(&k->seen, &key, out_facts);
   return HD_OK;
 }

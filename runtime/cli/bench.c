@@ -1,6 +1,7 @@
 #include "../../generator/emit_read.h"
 #include "../bench.h"
 #include "bench_report.h"
+#include "shapes.h"
 #include "tuned.h"
 #include "store.h"
 #include "verbs.h"
@@ -74,11 +75,8 @@ static int read_shapes(request *r) {
     code = add_preset(r, word);
   for (int i = 0; !code && (word = cli_list(r->c, "shape", i)); i++) {
     bench_shape shape;
-    if (!bench_shape_parse(word, &shape))
-      return cli_usage(
-          r->c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADSxG, such as 64x8192x4x16 (at most 2^31 - 1 tokens)",
-          word);
-    code = add_shape(r, &shape, r->options.ragged);
+    code = cli_bench_shape(r->c, word, &shape);
+    if (!code) code = add_shape(r, &shape, r->options.ragged);
   }
   return code;
 }

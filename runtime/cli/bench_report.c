@@ -1,4 +1,5 @@
 #include "bench_report.h"
+#include "shapes.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -77,9 +78,7 @@ static void json_series(text *t, bool *first, const char *name, const bench_seri
 static void json_result(const bench_result *b, text *t) {
   bool first = true;
   text_add(t, "{");
-  json_int(t, &first, "seqs", b->shape.seqs);
-  json_int(t, &first, "length", b->shape.length);
-  json_int(t, &first, "kv_heads", b->shape.kv_heads);
+  json_extents(t, &first, b->shape.seqs, b->shape.length, b->shape.kv_heads);
   json_int(t, &first, "heads_per_kv", b->shape.heads_per_kv);
   json_int(t, &first, "page", b->page);
   json_bool(t, &first, "ragged", b->ragged);

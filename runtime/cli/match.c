@@ -1,6 +1,7 @@
 /* match: which of several specs serves an engine's tensors, or why none does. */
 #include "verbs.h"
 #include "request.h"
+#include "tuned_launch.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,9 @@ typedef struct match_run {
   match_answer *answers;
   const char *better_than[16];
   match_description description;
+  bool launch_known; /* --tuned, and the chosen spec's decode */
+  tune_files tuned;
+  tuned_launch launch;
 } match_run;
 
 static void write_decline_json(const diag *d, text *out) {
@@ -63,6 +67,13 @@ static void write_json(const match_run *m, const char *target_name, int chosen, 
     text_addf(out, "%d", chosen);
   else
     text_add(out, "null");
+  if (m->launch_known) {
+    bool inner = true;
+    json_key(out, &first, "launch");
+    text_add(out, "{");
+    tuned_launch_json(&m->launch, &m->tuned, &inner, out);
+    text_add(out, "}");
+  }
   json_key(out, &first, "answers");
   text_add(out, "[");
   for (int i = 0; i < m->count; i++) {
@@ -114,6 +125,7 @@ static void write_choice(const match_run *m, const char *target_name, int chosen
   for (int d = 0; d < DIM_COUNT; d++)
     if (a->dims[d] != 0) text_addf(out, " %s=%lld", dim_name((dim)d), (long long)a->dims[d]);
   text_add(out, "\n");
+  if (m->launch_known) tuned_launch_write(&m->launch, &m->tuned, out);
 }
 
 static int read_specs(const cli *c, match_run *m) {
@@ -134,14 +146,35 @@ static int read_specs(const cli *c, match_run *m) {
   return worst;
 }
 
-static int ask(const cli *c, match_run *m) {
+/* What the tuned records make of the choice. A launch knows the tokens of its longest sequence, or what a row
+ * of the page table has room for; of the others' lengths a request says nothing. */
+static hd_status ask_records(const cli *c, match_run *m, int chosen, diags *d) {
+  const match_request *r = &m->description.request;
+  const int64_t *dims = m->answers[chosen].dims;
+  const spec *s = &m->files[chosen].spec;
+  const target *t = target_find(cli_text(c, "target"));
+  if (!cli_text(c, "tuned") || r->operation != OPERATION_DECODE || !t) return HD_OK;
+  const contract resolved = contract_resolve(&s->contract, t->fp8);
+  const int64_t room = bind_capacity(&resolved, &r->tensors, dims);
+  const tuned_question q = {
+      .contract = &resolved,
+      .factors = &s->split_factors,
+      .target = t,
+      .shape = {dims[DIM_SEQS], r->longest > 0 ? r->longest : room, dims[DIM_KV_HEADS], (int)dims[DIM_ROWS],
+                false},
+      .splits = r->splits,
+  };
+  hd_status status = cli_tuned_load(c, m->files[chosen].path, &m->tuned, d);
+  if (status == HD_OK) status = tuned_launch_of(&q, &m->tuned, &m->launch, d);
+  m->launch_known = status == HD_OK;
+  return status;
+}
+
+static int report_match(const cli *c, const match_run *m, int chosen, bool failed) {
   const char *target_name = cli_text(c, "target");
-  int chosen = -1;
-  hd_status status =
-      match_best(&m->description.request, m->candidates, m->count, target_name, m->answers, &chosen);
   text out;
   text_init(&out);
-  out.failed = status != HD_OK && status != HD_DECLINED;
+  out.failed = failed;
   if (c->json)
     write_json(m, target_name, chosen, &out);
   else if (chosen >= 0)
@@ -150,8 +183,24 @@ static int ask(const cli *c, match_run *m) {
     text_addf(&out, "%s: %s declines\n", m->files[i].path, m->candidates[i].name);
     write_table(&m->answers[i], &out);
   }
-  match_answers_finish(m->answers, m->count);
   return cli_output(&out, chosen >= 0 ? EXIT_FINE : EXIT_DECLINED);
+}
+
+static int ask(const cli *c, match_run *m) {
+  diags d;
+  int chosen = -1, code;
+  hd_status status = match_best(&m->description.request, m->candidates, m->count, cli_text(c, "target"),
+                                m->answers, &chosen);
+  const bool failed = status != HD_OK && status != HD_DECLINED;
+  diags_init(&d);
+  status = chosen >= 0 ? ask_records(c, m, chosen, &d) : HD_OK;
+  if (status == HD_OK)
+    code = report_match(c, m, chosen, failed);
+  else
+    code = cli_fail(c, m->files[chosen].path, NULL, &d, status);
+  diags_finish(&d);
+  match_answers_finish(m->answers, m->count);
+  return code;
 }
 
 static int match(cli *c) {
@@ -180,6 +229,7 @@ static int match(cli *c) {
     free(m->files);
     free(m->candidates);
     free(m->answers);
+    tune_files_finish(&m->tuned);
   }
   free(m);
   return code;
@@ -190,6 +240,7 @@ static const cli_option match_options[] = {
     {"target", 0, OPTION_TEXT, "ARCHITECTURE", "the device's architecture", 0, 0},
     {"better-than", 0, OPTION_LIST, "INCUMBENT",
      "these specs are known to beat INCUMBENT, a request's incumbent", 0, 0},
+    OPTION_ROW_TUNED,
     OPTION_ROW_JSON,
     OPTION_ROW_END,
 };
@@ -201,11 +252,15 @@ const cli_verb verb_match = {
     .details =
         "Nothing is compiled. Of the specs that serve, the one with the fewest query rows is used, then the\n"
         "first. Where none does, each says why: code, field, what was found, what is allowed\n"
-        "(docs/declines.md has causes and cures).\n",
+        "(docs/declines.md has causes and cures). With --tuned it also says which variant and split a "
+        "decode\n"
+        "would be launched with, and which record says so.\n",
     .examples = "  heddle match --request tensors.json --target gfx950 specs/*.yaml\n"
+                "  heddle match --request tensors.json --target sm_90 --tuned specs/tuned specs/*.yaml\n"
                 "  heddle match --request - --target gfx1250 --json mine.yaml < tensors.json\n",
     .result = "0 a spec serves, 1 all decline, or the request or a spec is not valid, 2 usage, 3 failure",
     .options = match_options,
+    .environment = ENV_TEMPLATES,
     .fewest = 1,
     .most = -1,
     .run = match,

@@ -2,6 +2,7 @@
 #include "../bench.h"
 #include "../oracle.h"
 #include "../verify_data.h"
+#include "shapes.h"
 #include "stats.h"
 #include "store.h"
 #include "verbs.h"
@@ -41,8 +42,7 @@ static const tensor_name written[] = {TENSOR_K_CACHE, TENSOR_V_CACHE, TENSOR_K_S
 static int read_shape(request *r) {
   const char *word = cli_text(r->c, "shape");
   if (!word) word = "1x1024x1";
-  if (!bench_shape_parse(word, &r->shape))
-    return cli_usage(r->c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADS, such as 1x4096x1", word);
+  if (cli_bench_shape(r->c, word, &r->shape)) return EXIT_USAGE;
   if (r->shape.seqs > CASE_MAX_SEQS)
     return cli_usage(r->c, "--shape has %" PRId64 " sequences, at most %d are profiled", r->shape.seqs,
                      CASE_MAX_SEQS);

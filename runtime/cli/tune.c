@@ -5,6 +5,7 @@
 #include "../template_folder.h"
 #include "../tune_meter.h"
 #include "console.h"
+#include "shapes.h"
 #include "tuned.h"
 #include "store.h"
 #include "verbs.h"
@@ -204,9 +205,7 @@ static int read_shapes(tuning *t) {
   const char *word;
   for (int i = 0; (word = cli_list(t->c, "shape", i)); i++) {
     if (t->shape_count == TUNE_MAX_SHAPES) return cli_usage(t->c, "more than %d shapes", TUNE_MAX_SHAPES);
-    if (!tune_shape_parse(word, &t->shapes[t->shape_count++]))
-      return cli_usage(
-          t->c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADS, such as 64x8192x4 or 64x8192x4-ragged", word);
+    if (cli_tune_shape(t->c, word, &t->shapes[t->shape_count++])) return EXIT_USAGE;
   }
   return EXIT_FINE;
 }

@@ -1,7 +1,8 @@
 /* tune show, merge, import and explain: what is done with records that are there. */
 #include "../bench.h"
 #include "../file.h"
-#include "tuned.h"
+#include "shapes.h"
+#include "tuned_launch.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -89,9 +90,7 @@ static void write_record_json(const char *path, const tune_record *r, text *out)
     const tune_entry *e = &r->entries[i];
     bool inner = true;
     text_add(out, i ? ",\n  {" : "\n  {");
-    json_int(out, &inner, "seqs", e->shape.seqs);
-    json_int(out, &inner, "length", e->shape.length);
-    json_int(out, &inner, "kv_heads", e->shape.kv_heads);
+    json_extents(out, &inner, e->shape.seqs, e->shape.length, e->shape.kv_heads);
     json_int(out, &inner, "rows", e->shape.rows);
     json_bool(out, &inner, "ragged", e->shape.ragged);
     json_text(out, &inner, "variant", e->variant);
@@ -235,100 +234,28 @@ static int import(cli *c) {
 
 /* ---- explain ---- */
 
-typedef struct explained {
-  tune_shape shape;
-  tune_choice choice;
-  int64_t splits, policy;
-} explained;
-
-static void explain_text(const explained *e, const tune_files *files, text *out) {
-  text shape, name;
-  text_init(&shape);
-  text_init(&name);
-  tune_shape_write(&e->shape, &shape);
-  variant_write(&e->choice.variant, &name);
-  text_addf(out, "%s: %s, split %" PRId64 "\n  %s\n", text_string(&shape), text_string(&name), e->splits,
-            e->choice.reason);
-  if (e->choice.found) {
-    const tune_entry *b = e->choice.entry;
-    text_addf(out, "  there %.2f us, the fastest by name of %d candidates within %.1f %%", b->us,
-              b->candidates, 100 * e->choice.file->record->margin);
-    if (b->policy_us > 0) text_addf(out, "; the policy's choice %.2f us", b->policy_us);
-    text_add(out, "\n");
-  }
-  text_addf(out, "  the policy would split by %" PRId64 "\n", e->policy);
-  for (int i = 0; i < files->count; i++)
-    if (!files->items[i].valid)
-      text_addf(out, "  ignored: %s: %s\n", files->items[i].path, files->items[i].why);
-  text_finish(&name);
-  text_finish(&shape);
-}
-
-static void explain_json(const explained *e, const tune_files *files, text *out) {
-  bool first = true;
-  text shape, name;
-  text_init(&shape);
-  text_init(&name);
-  tune_shape_write(&e->shape, &shape);
-  variant_write(&e->choice.variant, &name);
-  text_add(out, "{");
-  json_bool(out, &first, "ok", true);
-  json_text(out, &first, "shape", text_string(&shape));
-  json_text(out, &first, "variant", text_string(&name));
-  json_int(out, &first, "split", e->splits);
-  json_bool(out, &first, "tuned", e->choice.found);
-  json_text(out, &first, "reason", e->choice.reason);
-  json_int(out, &first, "policy_split", e->policy);
-  if (e->choice.found) {
-    text_clear(&shape);
-    tune_shape_write(&e->choice.entry->shape, &shape);
-    json_text(out, &first, "file", e->choice.file->path);
-    json_text(out, &first, "evidence", tune_evidence_name(e->choice.file->record->evidence));
-    json_text(out, &first, "bucket", text_string(&shape));
-    json_number(out, &first, "distance", e->choice.distance);
-    json_number(out, &first, "bucket_us", e->choice.entry->us);
-    json_number(out, &first, "bucket_policy_us", e->choice.entry->policy_us);
-  }
-  json_key(out, &first, "ignored");
-  text_add(out, "[");
-  bool some = false;
-  for (int i = 0; i < files->count; i++) {
-    if (files->items[i].valid) continue;
-    bool inner = true;
-    text_add(out, some ? ", {" : "{");
-    json_text(out, &inner, "file", files->items[i].path);
-    json_text(out, &inner, "why", files->items[i].why);
-    text_add(out, "}");
-    some = true;
-  }
-  text_add(out, "]}\n");
-  text_finish(&name);
-  text_finish(&shape);
-}
-
-/* Which variant and split a launch takes, without a device: --target stands for any device of it. */
-static hd_status explain(cli *c, const spec_file *file, const target *t, explained *e, tune_files *files,
-                         diags *d) {
+/* Of the spec, or of it with another group or page size. */
+static hd_status explain(cli *c, const spec_file *file, const target *t, const tune_shape *shape,
+                         tune_files *files, tuned_launch *out_launch, diags *d) {
   contract resolved = contract_resolve(&file->spec.contract, t->fp8), used;
   hd_status status =
       bench_contract(&resolved, (int)cli_int(c, "heads-per-kv", 0), (int)cli_int(c, "page", 0), &used, d);
   if (status != HD_OK) return status;
-  e->shape.rows = used.query.rows;
-  tune_files_validate(files, &used, t, NULL);
-  tune_choose(files, &e->shape, t->compute_units, &e->choice);
-  emission made;
-  status = emit_operation(&used, OPERATION_DECODE, &e->choice.variant, t, templates_embedded(), &made, d);
-  if (status != HD_OK) return status;
-  split_facts facts = split_facts_of(&made.descriptor);
-  emission_finish(&made);
-  e->policy = launch_splits(facts, e->shape.seqs * e->shape.kv_heads, e->shape.length, t->compute_units);
-  e->splits =
-      e->choice.found ? tune_choice_splits(&e->choice, facts, &e->shape, t->compute_units) : e->policy;
-  return HD_OK;
+  tuned_question q = {.contract = &used, .factors = &file->spec.split_factors, .target = t, .shape = *shape};
+  q.shape.rows = used.query.rows;
+  return tuned_launch_of(&q, files, out_launch, d);
+}
+
+static void explain_json(const tuned_launch *l, const tune_files *files, text *out) {
+  bool first = true;
+  text_add(out, "{");
+  tuned_launch_json(l, files, &first, out);
+  text_add(out, "}\n");
 }
 
 static int explain_choice(cli *c) {
-  explained e = {0};
+  tune_shape shape;
+  tuned_launch launch;
   spec_file file;
   target_list targets;
   tune_files files = {0};
@@ -336,16 +263,14 @@ static int explain_choice(cli *c) {
   const char *word = cli_list(c, "shape", 0);
   if (!word) return cli_usage(c, "--shape is missing, such as --shape 64x8192x4");
   if (!cli_text(c, "target")) return cli_usage(c, "--target is missing");
-  if (!tune_shape_parse(word, &e.shape))
-    return cli_usage(c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADS, such as 64x8192x4 or 64x8192x4-ragged",
-                     word);
+  if (cli_tune_shape(c, word, &shape)) return EXIT_USAGE;
   diags_init(&d);
   hd_status status = spec_file_read(c->arguments[0], &file, &d);
   int code = EXIT_FINE;
   if (status == HD_OK) code = cli_targets(c, &file.spec, &targets);
   if (status == HD_OK && code == EXIT_FINE) {
     status = cli_tuned_load(c, c->arguments[0], &files, &d);
-    if (status == HD_OK) status = explain(c, &file, targets.items[0], &e, &files, &d);
+    if (status == HD_OK) status = explain(c, &file, targets.items[0], &shape, &files, &launch, &d);
   }
   if (status != HD_OK) {
     code = cli_fail(c, c->arguments[0], &file, &d, status);
@@ -353,7 +278,7 @@ static int explain_choice(cli *c) {
     text out;
     text_init(&out);
     cli_complain(c->arguments[0], &file, &d);
-    (c->json ? explain_json : explain_text)(&e, &files, &out);
+    (c->json ? explain_json : tuned_launch_write)(&launch, &files, &out);
     code = cli_output(&out, EXIT_FINE);
   }
   tune_files_finish(&files);

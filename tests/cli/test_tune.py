@@ -1,4 +1,5 @@
 """Claims about tune on the emulated device: records, resuming, replaying, dispatch by records."""
+import json
 import pathlib
 import tempfile
 import unittest
@@ -82,9 +83,38 @@ class Tune(Case):
         self.assertIn('differently', result['choice'])
         out, _ = self.heddle('tune', 'explain', SPEC, '--target', 'gfx950', '--shape', '1x300x1', '--tuned', record)
         self.assertIn('direct-w2, split 2', out)
+        self.matched(record)
         out, _ = self.heddle('tune', 'explain', SPEC, '--target', 'gfx950', '--shape', '1x300x1', '--tuned', stale)
         self.assertIn('ignored', out)
         self.assertIn('tune again', out)
+
+    def matched(self, record):
+        """A match says the same of the record: variant, split and where they come from."""
+        def request(name, **more):
+            shapes = {'q': [1, 4, 64], 'k_cache': [32, 16, 1, 64], 'v_cache': [32, 16, 1, 64], 'out': [1, 4, 64]}
+            tensors = {n: {'dtype': 'fp16', 'shape': shape} for n, shape in shapes.items()}
+            tensors |= {'page_table': {'dtype': 'int32', 'shape': [1, 32]}, 'lengths': {'dtype': 'int32', 'shape': [1]}}
+            return self.file(name, json.dumps({'tensors': tensors, **more}))
+
+        def match(asked, *more):
+            return self.json('match', SPEC, '--target', 'gfx950', '--request', asked, *more)
+
+        asked = request('request.json', longest=300)
+        launch = match(asked, '--tuned', record)['launch']
+        explained = self.json('tune', 'explain', SPEC, '--target', 'gfx950', '--shape', '1x300x1', '--tuned', record)
+        self.assertEqual(launch, explained)
+        self.assertEqual((launch['variant'], launch['split'], launch['tuned'], launch['file']), ('direct-w2', 2, True, str(record)))
+        words = self.heddle('match', SPEC, '--target', 'gfx950', '--request', asked, '--tuned', record)[0]
+        self.assertIn('1x300x1: direct-w2, split 2\n', words)
+        self.assertIn('bucket 1x256x1', words)
+        # Without a length: what the page table has room for. A split that is asked for is the one that is launched.
+        self.assertEqual(match(request('room.json'), '--tuned', record)['launch']['shape'], '1x512x1')
+        self.assertEqual(match(request('split.json', longest=300, splits=5), '--tuned', record)['launch']['split'], 5)
+        untuned = match(asked, '--tuned', 'none')['launch']
+        self.assertEqual((untuned['variant'], untuned['tuned']), ('default', False))
+        self.assertNotIn('launch', match(asked))
+        _, errors = self.heddle('match', SPEC, '--target', 'gfx950', '--request', asked, '--tuned', 'nowhere', code=3)
+        self.assertIn('there is no nowhere', errors)
 
     def test_a_spent_budget_leaves_a_record_to_go_on_with(self):
         # One second is spent before the second shape's estimate would end, on any machine: compiling alone takes longer.
