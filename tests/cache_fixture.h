@@ -136,16 +136,15 @@ static inline void take_line(void *user, const char *line) {
   snprintf(l->last, sizeof l->last, "%s", line);
 }
 
-/* A child that takes the key's lock and keeps it; returns once it holds it. */
-static inline pid_t fork_holder(void) {
+/* A child that takes locks and keeps them; returns once it holds them. */
+static inline pid_t fork_holder_of(void (*take)(cache *c, const void *user), const void *user) {
   int ready[2];
   char byte;
   cr_assert(pipe(ready) == 0);
   pid_t child = fork();
   if (child == 0) {
-    cache_lock *lock = NULL;
-    cache *c = open_cache();
-    if (cache_lock_key(c, "key", 5, &lock) != HD_OK || lock == NULL || write(ready[1], "x", 1) != 1) _exit(1);
+    take(open_cache(), user);
+    if (write(ready[1], "x", 1) != 1) _exit(1);
     for (;;)
       pause();
   }
@@ -153,6 +152,15 @@ static inline pid_t fork_holder(void) {
   cr_assert(read(ready[0], &byte, 1) == 1);
   close(ready[0]);
   return child;
+}
+
+static inline void lock_key(cache *c, const void *key_text) {
+  cache_lock *lock = NULL;
+  if (cache_lock_key(c, key_text, 5, &lock) != HD_OK || lock == NULL) _exit(1);
+}
+
+static inline pid_t fork_holder(void) {
+  return fork_holder_of(lock_key, "key");
 }
 
 #endif

@@ -1,15 +1,11 @@
 /* The build pipeline between a generator and a compiler that only count: both are replaced here, so what is
  * under test is which jobs are compiled, how often, and what their results say. */
 #include "../runtime/build.h"
-#include "samples.h"
-#include <criterion/criterion.h>
+#include "cache_fixture.h"
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-static char folder[64];
 static char identity[64];             /* of the compiler */
 static int batches, compiled, widest; /* calls of compile_all, requests, most requests in a call */
 static const char *spoil;             /* what the compiler does to the next code objects */
@@ -119,26 +115,10 @@ static void start(void) {
   memcpy(code, bytes, code_size);
   free(bytes);
   strcpy(identity, "compiler 1");
-  strcpy(folder, "/tmp/heddle-test-build-XXXXXX");
-  cr_assert(mkdtemp(folder) != NULL);
+  make_folder();
 }
 
-static void stop(void) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  cr_expect(system(command) == 0);
-}
-
-TestSuite(build, .init = start, .fini = stop, .timeout = 60);
-
-static cache *open_cache(void) {
-  cache *c = NULL;
-  diags errors;
-  diags_init(&errors);
-  cr_assert(cache_open(folder, &c, &errors) == HD_OK);
-  diags_finish(&errors);
-  return c;
-}
+TestSuite(build, .init = start, .fini = remove_folder, .timeout = 60);
 
 enum { JOBS = 6 };
 
@@ -272,15 +252,13 @@ Test(build, a_compiler_that_lies_is_caught) {
   contract contracts[JOBS];
   build_job jobs[JOBS];
   build_result r;
-  cache_counts counts;
   cache *c = open_cache();
   make_jobs(contracts, jobs);
   spoil = "lies";
   build_all(c, COMPILER_HIPRTC, jobs, &r, 1, 1, NULL);
   cr_expect(r.status == HD_DECLINED && r.diags.count == 1);
   cr_expect_str_eq(r.diags.items[0].code, "cache.target");
-  cache_counts_get(c, &counts);
-  cr_expect(counts.stores == 0, "nothing is stored");
+  cr_expect(counts_of(c).stores == 0, "nothing is stored");
   build_result_finish(&r);
   cache_close(c);
 }
@@ -312,36 +290,22 @@ Test(build, processes_share_the_work) {
   cr_expect(sum == 3, "three keys, %d compiles in six processes", sum);
 }
 
-/* A child that takes the locks of all jobs' keys and keeps them. */
-static pid_t fork_holder(const build_job *jobs) {
-  int ready[2];
-  char byte;
-  cr_assert(pipe(ready) == 0);
-  pid_t holder = fork();
-  if (holder == 0) {
-    cache *c = open_cache();
-    for (int i = 0; i < JOBS; i++) {
-      text key;
-      cache_lock *lock = NULL;
-      emission e = {0};
-      compiler found;
-      diags errors;
-      diags_init(&errors);
-      text_init(&key);
-      emit_operation(jobs[i].contract, jobs[i].operation, NULL, jobs[i].target, NULL, &e, &errors);
-      compiler_find(COMPILER_HIPRTC, jobs[i].target, &found, &errors);
-      build_key_text(&jobs[i], &e, &found, &key);
-      hd_status status = cache_lock_key(c, text_string(&key), 0, &lock);
-      if (status != HD_OK && status != HD_UNAVAILABLE) _exit(1); /* unavailable: the key of an earlier job */
-    }
-    if (write(ready[1], "x", 1) != 1) _exit(1);
-    for (;;)
-      pause();
+static void lock_jobs(cache *c, const void *user) {
+  const build_job *jobs = user;
+  for (int i = 0; i < JOBS; i++) {
+    text key;
+    cache_lock *lock = NULL;
+    emission e = {0};
+    compiler found;
+    diags errors;
+    diags_init(&errors);
+    text_init(&key);
+    emit_operation(jobs[i].contract, jobs[i].operation, NULL, jobs[i].target, NULL, &e, &errors);
+    compiler_find(COMPILER_HIPRTC, jobs[i].target, &found, &errors);
+    build_key_text(&jobs[i], &e, &found, &key);
+    hd_status status = cache_lock_key(c, text_string(&key), 0, &lock);
+    if (status != HD_OK && status != HD_UNAVAILABLE) _exit(1); /* unavailable: the key of an earlier job */
   }
-  close(ready[1]);
-  cr_assert(read(ready[0], &byte, 1) == 1);
-  close(ready[0]);
-  return holder;
 }
 
 Test(build, a_process_that_never_finishes_costs_its_time_out_once) {
@@ -351,7 +315,7 @@ Test(build, a_process_that_never_finishes_costs_its_time_out_once) {
   const compile_limits limits = {.seconds = 0.5};
   struct timespec from, to;
   make_jobs(contracts, jobs);
-  pid_t holder = fork_holder(jobs);
+  pid_t holder = fork_holder_of(lock_jobs, jobs);
   cache *c = open_cache();
   clock_gettime(CLOCK_MONOTONIC, &from);
   build_all(c, COMPILER_HIPRTC, jobs, results, JOBS, 1, &limits);
