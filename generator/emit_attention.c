@@ -203,6 +203,26 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
   return true;
 }
 
+void add_page_lists(const contract *c, kernel_descriptor *k) {
+  if (contract_makes_lists(c)) {
+    add_tensor(k, TENSOR_LISTS);
+  } else if (c->select.form == SELECT_INDPTR) {
+    add_tensor(k, TENSOR_KV_INDPTR);
+    add_tensor(k, TENSOR_KV_INDICES);
+    add_tensor(k, TENSOR_LAST_PAGE_LEN);
+  } else {
+    add_tensor(k, TENSOR_PAGE_TABLE);
+    add_tensor(k, TENSOR_LENGTHS);
+  }
+}
+
+void add_page_list_width(const contract *c, kernel_descriptor *k) {
+  if (contract_makes_lists(c))
+    add_dim(k, DIM_LIST_WIDTH);
+  else if (c->select.form != SELECT_INDPTR)
+    add_dim(k, DIM_TABLE_PAGES);
+}
+
 void add_decode_arguments(const contract *c, kernel_descriptor *k) {
   add_tensor(k, TENSOR_OUT);
   if (c->output.lse) add_tensor(k, TENSOR_LSE);
@@ -214,16 +234,7 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
     add_tensor(k, TENSOR_K_SCALE);
     if (!c->kv.v_in_k) add_tensor(k, TENSOR_V_SCALE);
   }
-  if (contract_makes_lists(c)) {
-    add_tensor(k, TENSOR_LISTS);
-  } else if (c->select.form == SELECT_INDPTR) {
-    add_tensor(k, TENSOR_KV_INDPTR);
-    add_tensor(k, TENSOR_KV_INDICES);
-    add_tensor(k, TENSOR_LAST_PAGE_LEN);
-  } else {
-    add_tensor(k, TENSOR_PAGE_TABLE);
-    add_tensor(k, TENSOR_LENGTHS);
-  }
+  add_page_lists(c, k);
   if (c->mask.sinks) add_tensor(k, TENSOR_SINKS);
   for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++)
     add_dim(k, d);
@@ -236,8 +247,7 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
   }
   add_dim(k, DIM_KV_HEADS);
   if (shared_rows(c) > 1) add_dim(k, DIM_ROWS);
-  if (c->select.form == SELECT_TABLE) add_dim(k, DIM_TABLE_PAGES);
-  if (contract_makes_lists(c)) add_dim(k, DIM_LIST_WIDTH);
+  add_page_list_width(c, k);
   add_dim(k, DIM_SPLITS);
   if (c->logits.scale == LOGITS_ARGUMENT) add_logits_scale(k);
 }

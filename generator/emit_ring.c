@@ -133,14 +133,8 @@ static void describe_line_merge(const contract *c, kernel_descriptor *k) {
   k->block = MERGE_THREADS;
   k->only_when_split = k->waits_itself = true;
   add_merge_arguments(c, k);
-  if (contract_makes_lists(c)) {
-    add_tensor(k, TENSOR_LISTS);
-    add_dim(k, DIM_LIST_WIDTH);
-  } else {
-    add_tensor(k, TENSOR_PAGE_TABLE);
-    add_tensor(k, TENSOR_LENGTHS);
-    add_dim(k, DIM_TABLE_PAGES);
-  }
+  add_page_lists(c, k);
+  add_page_list_width(c, k);
   add_line_arguments(c, k);
 }
 
