@@ -49,6 +49,10 @@ bool contract_writer_scales(granularity g) {
   return g == SCALE_TOKEN || g == SCALE_TOKEN_HEAD || g == SCALE_GROUP;
 }
 
+bool contract_scale_arrays(const contract *c) {
+  return c->scale.granularity != SCALE_NONE && !c->scale.inside && !c->scale.argument;
+}
+
 int contract_coded_k(const contract *c) {
   return c->head_dim.qk - c->kv.tail.channels;
 }
@@ -178,6 +182,10 @@ static void write_granularity(const contract *c, text *out) {
   text_add(out, granularity_name(c->scale.granularity));
 }
 
+static void write_source(const contract *c, text *out) {
+  text_add(out, c->scale.argument ? "argument" : "memory");
+}
+
 static void write_group(const contract *c, text *out) {
   add_pair(out, "k", c->scale.group_k, "v", c->scale.group_v);
 }
@@ -292,6 +300,11 @@ static bool has_scales(const contract *c) {
   return c->scale.granularity != SCALE_NONE;
 }
 
+/* Younger than the keys of specs without it, which stay what they were. */
+static bool has_source(const contract *c) {
+  return c->scale.argument;
+}
+
 static bool has_scale_layout(const contract *c) {
   return contract_scale_axes(c->scale.granularity) != 0;
 }
@@ -339,6 +352,7 @@ static const contract_field fields[] = {
     {"kv.tail.layout", write_tail_layout, has_tail},
     {"kv.strides", write_strides, NULL},
     {"scale.granularity", write_granularity, NULL},
+    {"scale.source", write_source, has_source},
     {"scale.group", write_group, has_groups},
     {"scale.dtype", write_scale_dtype, has_scales},
     {"scale.k", write_scale_k, has_scale_layout},

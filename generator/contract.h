@@ -88,6 +88,7 @@ typedef struct contract {
   } kv;
   struct {
     granularity granularity;
+    bool argument; /* SCALE_TENSOR only: the caller gives K's and V's as fp32 numbers at every launch */
     int group_k, group_v; /* channels per scale, SCALE_GROUP only */
     dtype dtype;
     layout k, v; /* over b, h, s as the granularity has them; count 0 for none and tensor */
@@ -143,6 +144,8 @@ size_t contract_diff(const contract *a, const contract *b, text *out);
 
 /* Which axes index the scale array: mask of 1 << axis; d counts groups. 0 for none and tensor. */
 unsigned contract_scale_axes(granularity g);
+/* Whether the scales lie in arrays of their own: not in the cache's pages, not given as numbers. */
+bool contract_scale_arrays(const contract *c);
 /* Whether the writer works the scale out of the row it stores (token, token_head, group). Otherwise it is
  * given the scale, or there is none, and the writer's rule does not apply. */
 bool contract_writer_scales(granularity g);

@@ -16,7 +16,11 @@ static const char *const tensor_names[TENSOR_COUNT] = {
 #undef X
 };
 
-static const char logits_scale_name[] = "logits_scale";
+static const char *const number_names[NUMBER_COUNT] = {
+#define X(name, text) text,
+    NUMBER_LIST(X)
+#undef X
+};
 
 enum { DESCRIPTOR_VERSION = 3 };
 
@@ -81,7 +85,7 @@ static const argument_type type_pointer = {"pointer", 8}, type_int64 = {"int64",
 
 static const argument_type *argument_type_of(argument a) {
   if (a.kind == ARGUMENT_TENSOR) return &type_pointer;
-  if (a.kind == ARGUMENT_LOGITS_SCALE) return &type_fp32;
+  if (a.kind == ARGUMENT_NUMBER) return &type_fp32;
   return a.index >= DIM_K_STRIDE_B ? &type_int64 : &type_int32;
 }
 
@@ -91,7 +95,7 @@ size_t argument_bytes(argument a) {
 
 const char *argument_name(argument a) {
   if (a.kind == ARGUMENT_TENSOR) return tensor_names[a.index];
-  return a.kind == ARGUMENT_DIM ? dim_names[a.index] : logits_scale_name;
+  return (a.kind == ARGUMENT_DIM ? dim_names : number_names)[a.index];
 }
 
 size_t kernel_arguments_layout(const kernel_descriptor *k, size_t out_offsets[DESCRIPTOR_MAX_ARGUMENTS]) {
@@ -206,12 +210,13 @@ static void read_extent(json_reader *r, extent *e) {
 static bool argument_parse(const char *name, argument *out) {
   const int tensor = find_name(tensor_names, TENSOR_COUNT, name);
   const int found_dim = find_name(dim_names, DIM_COUNT, name);
+  const int found_number = find_name(number_names, NUMBER_COUNT, name);
   if (tensor >= 0)
     *out = (argument){ARGUMENT_TENSOR, tensor};
   else if (found_dim >= 0)
     *out = (argument){ARGUMENT_DIM, found_dim};
-  else if (strcmp(name, logits_scale_name) == 0)
-    *out = (argument){ARGUMENT_LOGITS_SCALE, 0};
+  else if (found_number >= 0)
+    *out = (argument){ARGUMENT_NUMBER, found_number};
   else
     return false;
   return true;

@@ -67,6 +67,20 @@ typedef enum tensor_name {
       TENSOR_COUNT
 } tensor_name;
 
+/* Numbers that a launch is given by value. Names differ from those of tensors, which say the type of an
+ * argument. */
+#define NUMBER_LIST(X)                                                                                       \
+  X(NUMBER_LOGITS_SCALE, "logits_scale") /* what logits are multiplied by */                                 \
+  X(NUMBER_K_SCALE, "k_scale_value")     /* the one scale of K where the contract has it as an argument */   \
+  X(NUMBER_V_SCALE, "v_scale_value")
+
+typedef enum number_name {
+#define X(name, text) name,
+  NUMBER_LIST(X)
+#undef X
+      NUMBER_COUNT
+} number_name;
+
 const char *dim_name(dim d);
 const char *tensor_name_text(tensor_name t);
 bool tensor_name_parse(const char *text, tensor_name *out_name);
@@ -78,13 +92,13 @@ typedef struct extent {
   dim dims[4];
 } extent;
 
-typedef enum argument_kind { ARGUMENT_TENSOR, ARGUMENT_DIM, ARGUMENT_LOGITS_SCALE } argument_kind;
+typedef enum argument_kind { ARGUMENT_TENSOR, ARGUMENT_DIM, ARGUMENT_NUMBER } argument_kind;
 
 /* Types in memory: tensors are 8-byte pointers, strides (DIM_…_STRIDE_…) int64, other dims int32,
- * logits_scale fp32; each aligned to its size, in order: the C struct of the arguments. */
+ * numbers fp32; each aligned to its size, in order: the C struct of the arguments. */
 typedef struct argument {
   argument_kind kind;
-  int index; /* tensor_name or dim */
+  int index; /* tensor_name, dim or number_name */
 } argument;
 
 enum { DESCRIPTOR_MAX_ARGUMENTS = 32, DESCRIPTOR_MAX_KERNELS = 4, DESCRIPTOR_ALIGNMENT = 256 };

@@ -213,8 +213,14 @@ void add_tensor(kernel_descriptor *k, tensor_name t) {
 void add_dim(kernel_descriptor *k, dim d) {
   add_argument(k, ARGUMENT_DIM, (int)d);
 }
-void add_logits_scale(kernel_descriptor *k) {
-  add_argument(k, ARGUMENT_LOGITS_SCALE, 0);
+void add_number(kernel_descriptor *k, number_name n) {
+  add_argument(k, ARGUMENT_NUMBER, (int)n);
+}
+void add_scale(const contract *c, kernel_descriptor *k, bool is_k) {
+  if (contract_scale_arrays(c))
+    add_tensor(k, is_k ? TENSOR_K_SCALE : TENSOR_V_SCALE);
+  else if (c->scale.argument)
+    add_number(k, is_k ? NUMBER_K_SCALE : NUMBER_V_SCALE);
 }
 
 /* C types of the tensors that are not plain `const void *`. `writer`: cache and scales, or page lists, are
@@ -262,10 +268,10 @@ void write_arguments(const kernel_descriptor *k, text *out) {
   }
   for (int i = 0; i < k->argument_count; i++) {
     argument a = k->arguments[i];
-    const char *type = a.kind == ARGUMENT_TENSOR         ? tensor_type((tensor_name)a.index, writer)
-                       : a.kind == ARGUMENT_LOGITS_SCALE ? "float "
-                       : argument_bytes(a) == 8          ? "i64 "
-                                                         : "int ";
+    const char *type = a.kind == ARGUMENT_TENSOR   ? tensor_type((tensor_name)a.index, writer)
+                       : a.kind == ARGUMENT_NUMBER ? "float "
+                       : argument_bytes(a) == 8    ? "i64 "
+                                                   : "int ";
     text_addf(out, "    %s%s%s%s\n", type, a.kind == ARGUMENT_TENSOR ? "__restrict__ " : "", argument_name(a),
               i + 1 < k->argument_count ? "," : "");
   }

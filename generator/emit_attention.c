@@ -15,6 +15,7 @@ bool token_scales(const contract *c) {
 /* What stands for the one scale that all tokens of a workgroup have; NULL: they have their own, or none. */
 static const char *common_scale(const contract *c, char side) {
   if (c->kv.v_in_k) side = 'k';
+  if (c->scale.argument) return side == 'k' ? "k_scale_value" : "v_scale_value";
   if (c->scale.granularity == SCALE_TENSOR) return side == 'k' ? "k_scale[0]" : "v_scale[0]";
   if (c->scale.granularity != SCALE_HEAD) return NULL;
   return side == 'k' ? "k_scale[kv_head * k_scale_stride_h]" : "v_scale[kv_head * v_scale_stride_h]";
@@ -230,10 +231,8 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
   add_tensor(k, TENSOR_Q);
   add_tensor(k, TENSOR_K_CACHE);
   if (!c->kv.v_in_k) add_tensor(k, TENSOR_V_CACHE);
-  if (c->scale.granularity != SCALE_NONE && !c->scale.inside) {
-    add_tensor(k, TENSOR_K_SCALE);
-    if (!c->kv.v_in_k) add_tensor(k, TENSOR_V_SCALE);
-  }
+  add_scale(c, k, true);
+  if (!c->kv.v_in_k) add_scale(c, k, false);
   add_page_lists(c, k);
   if (c->mask.sinks) add_tensor(k, TENSOR_SINKS);
   for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++)
@@ -249,7 +248,7 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
   if (shared_rows(c) > 1) add_dim(k, DIM_ROWS);
   add_page_list_width(c, k);
   add_dim(k, DIM_SPLITS);
-  if (c->logits.scale == LOGITS_ARGUMENT) add_logits_scale(k);
+  if (c->logits.scale == LOGITS_ARGUMENT) add_number(k, NUMBER_LOGITS_SCALE);
 }
 
 extent sequence_extent(const contract *c) {
@@ -276,7 +275,7 @@ void add_merge_arguments(const contract *c, kernel_descriptor *k) {
   add_tensor(k, TENSOR_OUT);
   if (c->output.lse) add_tensor(k, TENSOR_LSE);
   add_tensor(k, TENSOR_WORKSPACE);
-  if (common_scale(c, 'v')) add_tensor(k, c->kv.v_in_k ? TENSOR_K_SCALE : TENSOR_V_SCALE);
+  if (common_scale(c, 'v')) add_scale(c, k, c->kv.v_in_k);
   if (c->mask.sinks) add_tensor(k, TENSOR_SINKS);
   if (c->scale.granularity == SCALE_HEAD)
     add_dim(k, c->kv.v_in_k ? DIM_K_SCALE_STRIDE_H : DIM_V_SCALE_STRIDE_H);

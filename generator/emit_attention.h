@@ -43,7 +43,7 @@ hd_status emit_ring(const contract *c, const variant *v, const target *t, const 
 hd_status emit_select(const contract *c, const template_source *templates, text *out_source,
                       descriptor *out_descriptor, diags *errors);
 
-/* Where the page lists lie that decode reads, and the entries from one list to the next where they are rows. */
+/* Where the page lists lie that decode reads, and the entries from one list to the next. */
 void add_page_lists(const contract *c, kernel_descriptor *k);
 void add_page_list_width(const contract *c, kernel_descriptor *k);
 void add_decode_arguments(const contract *c, kernel_descriptor *k);

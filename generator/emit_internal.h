@@ -29,7 +29,9 @@ void write_scales_inside(const contract *c, bool writer, text *out);
 
 void add_tensor(kernel_descriptor *k, tensor_name t);
 void add_dim(kernel_descriptor *k, dim d);
-void add_logits_scale(kernel_descriptor *k);
+void add_number(kernel_descriptor *k, number_name n);
+/* K's or V's scale, as the contract has it: the array it lies in, a number, or nothing. */
+void add_scale(const contract *c, kernel_descriptor *k, bool is_k);
 /* The C parameter list of a kernel, one a line. */
 void write_arguments(const kernel_descriptor *k, text *out);
 

@@ -183,8 +183,11 @@ static void write_row_scales(const contract *c, text *out) {
   write_scales_inside(c, true, out);
   for (int i = 0; i < (c->kv.v_in_k ? 1 : 2); i++) {
     char s = "kv"[i];
-    text_addf(out, "  const auto %c_row_scale = [&](int part) -> scale_t * { return ", s);
-    if (c->scale.granularity == SCALE_TENSOR)
+    text_addf(out, "  const auto %c_row_scale = [&](int part) -> %sscale_t * { return ", s,
+              c->scale.argument ? "const " : "");
+    if (c->scale.argument)
+      text_addf(out, "&%c_scale_value", s);
+    else if (c->scale.granularity == SCALE_TENSOR)
       text_addf(out, "%c_scale", s);
     else
       text_addf(out,
@@ -230,12 +233,12 @@ hd_status emit_write(const contract *c, const variant *v, const target *t, const
   k->grid[0] = (extent){plan.row_lanes, plan.threads, 2, {DIM_TOKENS, DIM_KV_HEADS}};
   k->grid[1] = k->grid[2] = (extent){1, 1, 0, {DIM_SEQS}};
   k->block = plan.threads;
-  bool own_v = !c->kv.v_in_k, arrays = c->scale.granularity != SCALE_NONE && !c->scale.inside;
+  bool own_v = !c->kv.v_in_k;
   bool strides = c->scale.granularity >= SCALE_HEAD;
   add_tensor(k, TENSOR_K_CACHE);
   if (own_v) add_tensor(k, TENSOR_V_CACHE);
-  if (arrays) add_tensor(k, TENSOR_K_SCALE);
-  if (arrays && own_v) add_tensor(k, TENSOR_V_SCALE);
+  add_scale(c, k, true);
+  if (own_v) add_scale(c, k, false);
   add_tensor(k, TENSOR_K);
   if (own_v) add_tensor(k, TENSOR_V);
   add_tensor(k, TENSOR_SLOT_MAPPING);

@@ -35,7 +35,7 @@ typedef struct reference_decode_args {
   int64_t seqs, rows, kv_heads, table_pages, pages;
   const void *q; /* query dtype [seqs*rows, kv_heads*g, head_dim.qk] */
   reference_cache k_cache, v_cache, k_scale,
-      v_scale; /* scales unused when the contract has none; tensor: [1] */
+      v_scale; /* scales unused when the contract has none; tensor: [1], or the number that is an argument */
   const void *page_table;
   const int32_t *lengths;
   const int32_t *kv_indptr, *last_page_len;
@@ -63,7 +63,8 @@ typedef struct reference_write_args {
   const int64_t *slot_mapping; /* [tokens]; page * page_size + slot, < 0: skip */
   void *k_cache, *v_cache;     /* written in place */
   void *k_scale,
-      *v_scale; /* written (token, token_head, group), read (tensor, head, page_head), or NULL (none) */
+      *v_scale; /* written (token, token_head, group), read (tensor, also the number that is an argument;
+                   head, page_head), or NULL (none) */
   int64_t k_stride_b, k_stride_h, v_stride_b, v_stride_h; /* elements */
   int64_t k_scale_stride_b, k_scale_stride_h, v_scale_stride_b, v_scale_stride_h;
 } reference_write_args;

@@ -32,6 +32,7 @@ static const spec_word form_words[] = {SELECT_FORM_LIST(X){NULL, 0}};
 static const spec_word per_words[] = {SELECT_PER_LIST(X){NULL, 0}};
 #undef X
 static const spec_word stride_words[] = {{"free", 0}, {"packed", 1}, {NULL, 0}};
+static const spec_word source_words[] = {{"memory", 0}, {"argument", 1}, {NULL, 0}};
 static const spec_word boolean_words[] = {{"true", 1}, {"false", 0}, {NULL, 0}};
 static const spec_word sink_words[] = {{"none", 0}, {"per_head", 1}, {NULL, 0}};
 static const spec_word none_words[] = {{"none", 0}, {NULL, 0}};
@@ -95,6 +96,8 @@ static const spec_field fields[] = {
 
     {"scale", .fallback = "none"},
     {"scale.granularity", parse_granularity, .offset = AT(scale.granularity), .words = granularity_words},
+    {"scale.source", spec_parse_flag, .fallback = "memory", .offset = AT(scale.argument),
+     .words = source_words, .granularities = WITH(TENSOR)},
     {"scale.group", spec_parse_integer_pair, .offset = AT(scale.group_k), .offset2 = AT(scale.group_v),
      .low = 1, .high = 4096, .halves = {"k", "v"}, .granularities = WITH(GROUP)},
     {"scale.dtype", spec_parse_dtype, .fallback = "fp32", .offset = AT(scale.dtype),
@@ -349,7 +352,15 @@ static void check_scaled_cache(spec_reader *r) {
 static void check_scale_dtype(spec_reader *r) {
   const contract *c = &r->spec.contract;
   int row = find_field("scale.dtype");
-  if (!is_ok(r, "scale.dtype") || c->scale.dtype != DTYPE_E8M0 || c->scale.granularity == SCALE_GROUP) return;
+  if (!is_ok(r, "scale.dtype")) return;
+  if (c->scale.argument && c->scale.dtype != DTYPE_FP32) {
+    spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
+                "scale.dtype is %s with source argument, allowed: fp32, since a number that is given at a "
+                "launch is one",
+                dtype_name(c->scale.dtype));
+    return;
+  }
+  if (c->scale.dtype != DTYPE_E8M0 || c->scale.granularity == SCALE_GROUP) return;
   spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
               "scale.dtype is e8m0 with granularity %s, allowed: fp32, fp16; e8m0 with group only",
               granularity_name(c->scale.granularity));

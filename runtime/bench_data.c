@@ -67,6 +67,10 @@ static void fill_all(bench_data *d, random_state *r) {
     else if (name == TENSOR_Q || name == TENSOR_SINKS)
       fill_array(r, t, to, 1.0, false);
   }
+  scale_number *const numbers[] = {&d->host.k_scale, &d->host.v_scale};
+  for (int i = 0; i < 2; i++)
+    if (bind_takes_number(c, i == 0))
+      *numbers[i] = (scale_number){true, (float)(1.0 / spread_of(c, i == 0 ? c->kv.k_dtype : c->kv.v_dtype))};
 }
 
 static void put_page(const contract *c, void *table, int64_t place, int32_t page) {

@@ -85,9 +85,9 @@ static bool contract_has(const contract *c, tensor_name name) {
   case TENSOR_V_CACHE:
     return !c->kv.v_in_k;
   case TENSOR_K_SCALE:
-    return c->scale.granularity != SCALE_NONE && !c->scale.inside;
+    return contract_scale_arrays(c);
   case TENSOR_V_SCALE:
-    return c->scale.granularity != SCALE_NONE && !c->scale.inside && !c->kv.v_in_k;
+    return contract_scale_arrays(c) && !c->kv.v_in_k;
   case TENSOR_SINKS:
     return c->mask.sinks;
   case TENSOR_LSE:
@@ -192,6 +192,10 @@ tensor_role bind_role(const contract *c, const char *operation, tensor_name name
   /* Scales that the writer does not work out are given to it. */
   bool scale = name == TENSOR_K_SCALE || name == TENSOR_V_SCALE;
   return scale && !contract_writer_scales(c->scale.granularity) ? ROLE_INPUT : roles[name].write;
+}
+
+bool bind_takes_number(const contract *c, bool is_k) {
+  return c->scale.argument && (is_k || !c->kv.v_in_k);
 }
 
 static int64_t size_value(const contract *c, size_symbol symbol, const int64_t dims[DIM_COUNT]) {

@@ -135,6 +135,32 @@ static void refuse_missing(binding *b, tensor_name name, dtype expected_type) {
   b->good = false;
 }
 
+void bind_refuse_unneeded(const contract *c, const char *operation, tensor_name name, diags *errors) {
+  bool number =
+      (name == TENSOR_K_SCALE || name == TENSOR_V_SCALE) && bind_takes_number(c, name == TENSOR_K_SCALE);
+  diags_refusef(errors, "bind.unneeded", tensor_name_text(name), "given", number ? "a number" : "none",
+                "%s takes no tensor %s under this contract%s", operation, tensor_name_text(name),
+                number ? ", whose scale.source is argument: it is given as a number" : "");
+}
+
+/* Scales that come as numbers: there where the contract says so, and nowhere else. */
+static void check_numbers(binding *b) {
+  const scale_number *const numbers[] = {&b->tensors->k_scale, &b->tensors->v_scale};
+  for (int i = 0; i < 2; i++) {
+    const char *name = tensor_name_text(i == 0 ? TENSOR_K_SCALE : TENSOR_V_SCALE);
+    bool wanted = bind_takes_number(b->contract, i == 0);
+    if (numbers[i]->given == wanted) continue;
+    if (wanted)
+      diags_refusef(b->errors, "bind.missing", name, "none", "a number",
+                    "%s is missing: %s needs it as a number, since scale.source is argument", name,
+                    b->operation);
+    else
+      diags_refusef(b->errors, "bind.unneeded", name, "a number", "none",
+                    "%s takes no number %s under this contract", b->operation, name);
+    b->good = false;
+  }
+}
+
 /* Which tensors are there that shouldn't be, which are missing, and what each shows without the others. */
 static void check_presence(binding *b) {
   for (int i = 0; i < TENSOR_COUNT; i++) {
@@ -145,8 +171,7 @@ static void check_presence(binding *b) {
     int rank;
     if (name == TENSOR_WORKSPACE) continue;
     if (present && role == ROLE_NONE) {
-      diags_refusef(b->errors, "bind.unneeded", tensor_name_text(name), "given", "none",
-                    "%s takes no tensor %s under this contract", b->operation, tensor_name_text(name));
+      bind_refuse_unneeded(b->contract, b->operation, name, b->errors);
       b->good = false;
     }
     if (role == ROLE_NONE || !bind_form(b->contract, name, &type, &rank)) continue;
@@ -540,6 +565,7 @@ hd_status bind_dims(const contract *c, const char *operation, const tensors *t, 
     return HD_INVALID;
   }
   check_presence(&b);
+  check_numbers(&b);
   if (needs_folding(c)) b.tensors = fold_all(c, t, &folded);
   check_caches(&b);
   if (b.good) (decode ? infer_decode : infer_write)(&b);

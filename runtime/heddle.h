@@ -171,8 +171,8 @@ typedef enum hd_tensor_name {
   HD_TENSOR_Q = 0,             /* [seqs * rows, q_heads, head_dim.qk] */
   HD_TENSOR_K_CACHE = 1,       /* the layout's factors */
   HD_TENSOR_V_CACHE = 2,       /* the layout's factors */
-  HD_TENSOR_K_SCALE = 3,       /* the layout's factors; [1] for one scale */
-  HD_TENSOR_V_SCALE = 4,       /* the layout's factors; [1] for one scale */
+  HD_TENSOR_K_SCALE = 3,       /* the layout's factors; [1] for one scale, unless that is a number */
+  HD_TENSOR_V_SCALE = 4,       /* the layout's factors; [1] for one scale, unless that is a number */
   HD_TENSOR_PAGE_TABLE = 5,    /* [seqs, table_pages]; [seqs, kv_heads, table_pages] for lists by kv head */
   HD_TENSOR_LENGTHS = 6,       /* int32 [seqs]: tokens, those of this step included */
   HD_TENSOR_KV_INDPTR = 7,     /* int32 [lists + 1] */
@@ -238,6 +238,9 @@ typedef struct hd_match_request {
   const char *incumbent;
   int32_t block;    /* tokens of a block of block_list; 0: not said */
   int32_t reserved; /* 0 */
+  /* The scales of K and V where the engine has them as numbers of the host, as in hd_arguments; NULL: it
+   * hasn't, or has them as tensors. What the numbers are doesn't matter here. */
+  const float *k_scale, *v_scale;
 } hd_match_request;
 
 typedef struct hd_candidate {
@@ -443,6 +446,10 @@ typedef struct hd_arguments {
   float
       logits_scale; /* what q·k is multiplied by; 0: 1 / sqrt(head_dim.qk). Where the contract fixes it: 0 */
   int32_t reserved; /* 0 */
+  /* The scales of K and V of a contract whose scale.source is argument, each one number in the host's memory,
+   * read during the call; elsewhere, and v_scale where V lies in K, NULL. Numbers are not judged: they count
+   * as they would in the device's memory, 0 is a scale of 0 and NaN spreads. */
+  const float *k_scale, *v_scale;
 } hd_arguments;
 
 /* Binds the tensors to the contract and launches every part of the kernel. HD_DECLINED ("bind.…",
@@ -458,6 +465,9 @@ HD_API void hd_binding_destroy(hd_binding *binding);
 /* Another buffer of the same dtype, shape and strides. HD_INVALID: no multiple of 16, or the kernel takes no
  * such tensor. */
 HD_API hd_status hd_binding_set_address(hd_binding *binding, hd_tensor_name name, uint64_t address);
+/* Other scales of K and V, where the contract takes them as numbers; NULL: that one stays. HD_INVALID, and
+ * neither is changed: the kernel takes no such number. */
+HD_API hd_status hd_binding_set_scales(hd_binding *binding, const float *k_scale, const float *v_scale);
 /* Another workspace, of as many bytes at least. */
 HD_API hd_status hd_binding_set_workspace(hd_binding *binding, uint64_t address);
 HD_API hd_status hd_binding_launch(hd_binding *binding, hd_stream *stream, hd_diagnostics *diagnostics);
@@ -551,8 +561,8 @@ HD_API void hd_stream_destroy(hd_context *context, hd_stream *stream);
 HD_API hd_status hd_stream_wait(hd_context *context, hd_stream *stream, hd_diagnostics *diagnostics);
 
 /* What is launched between begin and end is recorded, not executed; hd_graph_launch executes all of it. The
- * graph reads addresses and sizes as they were, and the memory behind them as it is when it runs: lengths and
- * page tables may change from one replay to the next. */
+ * graph reads addresses, sizes and numbers (logits_scale, k_scale, v_scale) as they were, and the memory
+ * behind addresses as it is when it runs: lengths and page tables may change from one replay to the next. */
 typedef struct hd_graph hd_graph;
 HD_API hd_status hd_capture_begin(hd_context *context, hd_stream *stream, hd_diagnostics *diagnostics);
 HD_API hd_status hd_capture_end(hd_context *context, hd_stream *stream, hd_graph **out_graph,

@@ -93,8 +93,11 @@ static bool pack_arguments(const kernel_descriptor *k, const tensors *t, const i
       uint64_t address;
       if (!tensor_argument(k, (tensor_name)a.index, t, dims, lists_bytes, &address, errors)) return false;
       memcpy(to, &address, sizeof address);
-    } else if (a.kind == ARGUMENT_LOGITS_SCALE) {
-      memcpy(to, &scale, sizeof scale);
+    } else if (a.kind == ARGUMENT_NUMBER) {
+      const float numbers[NUMBER_COUNT] = {[NUMBER_LOGITS_SCALE] = scale,
+                                           [NUMBER_K_SCALE] = t->k_scale.value,
+                                           [NUMBER_V_SCALE] = t->v_scale.value};
+      memcpy(to, &numbers[a.index], sizeof numbers[0]);
     } else if (bytes == sizeof(int64_t)) {
       memcpy(to, &dims[a.index], sizeof(int64_t));
     } else {
@@ -147,11 +150,25 @@ hd_status launch_pack_init(const descriptor *desc, device_function *const *funct
   return HD_OK;
 }
 
-/* Puts the address into the part of kernel `kernel`, if that is launched. */
-static void put_address(launch_pack *pack, int kernel, size_t offset, uint64_t address) {
+/* Puts an argument into the part of kernel `kernel`, if that is launched. */
+static void put(launch_pack *pack, int kernel, size_t offset, const void *value, size_t bytes) {
   for (int i = 0; i < pack->count; i++)
-    if (pack->parts[i].kernel == kernel)
-      memcpy(pack->parts[i].arguments.bytes + offset, &address, sizeof address);
+    if (pack->parts[i].kernel == kernel) memcpy(pack->parts[i].arguments.bytes + offset, value, bytes);
+}
+
+bool launch_pack_set_number(launch_pack *pack, const descriptor *desc, number_name n, float value) {
+  bool found = false;
+  for (int i = 0; i < desc->kernel_count; i++) {
+    const kernel_descriptor *k = &desc->kernels[i];
+    size_t offsets[DESCRIPTOR_MAX_ARGUMENTS];
+    kernel_arguments_layout(k, offsets);
+    for (int a = 0; a < k->argument_count; a++) {
+      if (k->arguments[a].kind != ARGUMENT_NUMBER || k->arguments[a].index != (int)n) continue;
+      found = true;
+      put(pack, i, offsets[a], &value, sizeof value);
+    }
+  }
+  return found;
 }
 
 bool launch_pack_set(launch_pack *pack, const descriptor *desc, tensor_name name, uint64_t address) {
@@ -165,8 +182,8 @@ bool launch_pack_set(launch_pack *pack, const descriptor *desc, tensor_name name
       bool lists = taken == TENSOR_LISTS && name == TENSOR_WORKSPACE;
       if (k->arguments[n].kind != ARGUMENT_TENSOR || (taken != name && !lists)) continue;
       found = true;
-      put_address(pack, i, offsets[n],
-                  taken == TENSOR_WORKSPACE ? address + (uint64_t)pack->lists_bytes : address);
+      const uint64_t at = taken == TENSOR_WORKSPACE ? address + (uint64_t)pack->lists_bytes : address;
+      put(pack, i, offsets[n], &at, sizeof at);
     }
   }
   return found;

@@ -22,9 +22,17 @@ typedef struct tensor {
   const layout *axes;
 } tensor;
 
+/* A scale that the caller has as a number, where the contract takes it as an argument (scale.source). It is
+ * treated as one that lies in memory would be: 0, NaN and infinities go where arithmetic takes them. */
+typedef struct scale_number {
+  bool given;
+  float value;
+} scale_number;
+
 typedef struct tensors {
   tensor by_name[TENSOR_COUNT];
   bool present[TENSOR_COUNT];
+  scale_number k_scale, v_scale; /* instead of the tensors of these names */
 } tensors;
 
 /* What a tensor is to an operation. UPDATED: read and written in place. */
@@ -33,14 +41,19 @@ typedef enum tensor_role { ROLE_NONE, ROLE_INPUT, ROLE_OUTPUT, ROLE_UPDATED } te
 /* The role of `name` in `operation` ("write" or "decode") under this contract. */
 tensor_role bind_role(const contract *c, const char *operation, tensor_name name);
 
+/* Whether the contract takes K's or V's scale as a number. */
+bool bind_takes_number(const contract *c, bool is_k);
+/* Refuses a tensor that `operation` has no use for, with "bind.unneeded". */
+void bind_refuse_unneeded(const contract *c, const char *operation, tensor_name name, diags *diags);
+
 /* Works out every dim from the shapes and strides of the tensors and checks all of them against the contract;
  * dispatch (match.h) and launch ask here alike. Inputs and updated tensors must be there, outputs are checked
- * when they are; everything else is refused. HD_DECLINED: what does not fit is named in `diags` (codes
- * "bind.…") with what was found and what was expected. Page and head strides are the tensors' own: padded,
- * permuted and interleaved caches bind as they are. DIM_TABLE_PAGES is the stride of a page table's rows.
- * DIM_SPLITS is left at 1. A cache may also come flat (rank 1, dense): the number of pages then follows from
- * its size. DIM_LIST_WIDTH is worked out. The contract's dtypes must be resolved. Allocates only to word a
- * refusal. */
+ * when they are; everything else is refused. So it is with numbers. HD_DECLINED: what does not fit is named
+ * in `diags` (codes "bind.…") with what was found and what was expected. Page and head strides are the
+ * tensors' own: padded, permuted and interleaved caches bind as they are. DIM_TABLE_PAGES is the stride of a
+ * page table's rows. DIM_SPLITS is left at 1. A cache may also come flat (rank 1, dense): the number of pages
+ * then follows from its size. DIM_LIST_WIDTH is worked out. The contract's dtypes must be resolved. Allocates
+ * only to word a refusal. */
 hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT],
                     diags *diags);
 
@@ -129,6 +142,8 @@ hd_status launch_pack_init(const descriptor *desc, device_function *const *funct
 /* Puts another address where the kernels take `name`; TENSOR_WORKSPACE is the whole of that memory. False
  * when none takes it. */
 bool launch_pack_set(launch_pack *pack, const descriptor *desc, tensor_name name, uint64_t address);
+/* Likewise another number; the address of no tensor changes. */
+bool launch_pack_set_number(launch_pack *pack, const descriptor *desc, number_name n, float value);
 /* Launches them on the stream. No allocation, no lock, no sync. */
 hd_status launch_pack_run(device *d, device_stream *s, const launch_pack *pack, diags *diags);
 

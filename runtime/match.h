@@ -11,7 +11,8 @@
 /* What the engine has and wants. Zero-initialise: 0 means "as the tensors say", "none" or "no". */
 typedef struct match_request {
   operation operation;
-  tensors tensors; /* as they are; `data` may be any number with the address's alignment */
+  tensors tensors; /* as they are; `data` may be any number with the address's alignment, and so may scales
+                      that are numbers */
   int64_t longest; /* tokens of the longest sequence, those of this step included */
   /* Facts that the tensors imply too: checked against them when not 0. */
   int64_t rows, query_heads, kv_heads;

@@ -195,6 +195,15 @@ static void read_softcap(reading *r) {
 static void read_logits_scale(reading *r) {
   r->out->request.logits_scale = json_read_number(&r->json);
 }
+static void read_scale_number(reading *r, scale_number *out) {
+  *out = (scale_number){true, (float)json_read_number(&r->json)};
+}
+static void read_k_scale(reading *r) {
+  read_scale_number(r, &r->out->request.tensors.k_scale);
+}
+static void read_v_scale(reading *r) {
+  read_scale_number(r, &r->out->request.tensors.v_scale);
+}
 static void read_splits(reading *r) {
   r->out->request.splits = (int)read_count(r, INT32_MAX);
 }
@@ -222,6 +231,8 @@ hd_status match_read(const char *json, size_t length, match_description *out, di
       {"block", read_block},
       {"softcap", read_softcap},
       {"logits_scale", read_logits_scale},
+      {"k_scale", read_k_scale},
+      {"v_scale", read_v_scale},
       {"splits", read_splits},
       {"incumbent", read_incumbent},
   };

@@ -7,6 +7,12 @@ static void *address(const tensors *t, tensor_name name) {
   return t->present[name] ? (void *)(uintptr_t)t->by_name[name].data : NULL;
 }
 
+/* The scales of K or V: an array, or where the contract takes it as an argument the number itself. */
+static const void *scale_address(const contract *c, const tensors *t, bool is_k) {
+  if (c->scale.argument) return is_k ? &t->k_scale.value : &t->v_scale.value;
+  return address(t, is_k ? TENSOR_K_SCALE : TENSOR_V_SCALE);
+}
+
 double oracle_logits_scale(const contract *c, double given) {
   if (c->logits.scale == LOGITS_NUMBER) return c->logits.number;
   if (c->logits.scale == LOGITS_RSQRT_D) return 1.0 / sqrt((double)c->head_dim.qk);
@@ -24,8 +30,8 @@ hd_status oracle_decode(const contract *c, const tensors *host, const int64_t di
       .q = address(host, TENSOR_Q),
       .k_cache = {address(host, TENSOR_K_CACHE), dims[DIM_K_STRIDE_B], dims[DIM_K_STRIDE_H]},
       .v_cache = {address(host, TENSOR_V_CACHE), dims[DIM_V_STRIDE_B], dims[DIM_V_STRIDE_H]},
-      .k_scale = {address(host, TENSOR_K_SCALE), dims[DIM_K_SCALE_STRIDE_B], dims[DIM_K_SCALE_STRIDE_H]},
-      .v_scale = {address(host, TENSOR_V_SCALE), dims[DIM_V_SCALE_STRIDE_B], dims[DIM_V_SCALE_STRIDE_H]},
+      .k_scale = {scale_address(c, host, true), dims[DIM_K_SCALE_STRIDE_B], dims[DIM_K_SCALE_STRIDE_H]},
+      .v_scale = {scale_address(c, host, false), dims[DIM_V_SCALE_STRIDE_B], dims[DIM_V_SCALE_STRIDE_H]},
       .page_table = address(host, TENSOR_PAGE_TABLE),
       .lengths = address(host, TENSOR_LENGTHS),
       .kv_indptr = address(host, TENSOR_KV_INDPTR),
@@ -56,8 +62,8 @@ hd_status oracle_write(const contract *c, const tensors *host, const int64_t dim
       .slot_mapping = address(host, TENSOR_SLOT_MAPPING),
       .k_cache = address(host, TENSOR_K_CACHE),
       .v_cache = address(host, TENSOR_V_CACHE),
-      .k_scale = address(host, TENSOR_K_SCALE),
-      .v_scale = address(host, TENSOR_V_SCALE),
+      .k_scale = (void *)(uintptr_t)scale_address(c, host, true), /* read only, where it is a number */
+      .v_scale = (void *)(uintptr_t)scale_address(c, host, false),
       .k_stride_b = dims[DIM_K_STRIDE_B],
       .k_stride_h = dims[DIM_K_STRIDE_H],
       .v_stride_b = dims[DIM_V_STRIDE_B],

@@ -170,6 +170,7 @@ static bool plain_contract(const contract *c, contract *out) {
   *out = *c;
   out->kv.k_dtype = out->kv.v_dtype = c->query.dtype;
   out->scale.granularity = SCALE_NONE;
+  out->scale.argument = false;
   out->scale.k.count = out->scale.v.count = 0;
   if (c->select.form != SELECT_BLOCKS) out->select.form = SELECT_TABLE;
   out->scale.inside = false;

@@ -217,6 +217,12 @@ static void fill_scales_inside(verify_data *d, bool is_k, double sensible) {
         put_scale(d, is_k, page, head, i / groups, i % groups, sensible);
 }
 
+static void set_scale_number(verify_data *d, bool is_k, float value) {
+  tensors *const all[] = {&d->write, &d->decode};
+  for (int i = 0; i < 2; i++)
+    *(is_k ? &all[i]->k_scale : &all[i]->v_scale) = (scale_number){true, value};
+}
+
 /* Unwritten slots hold anything. Scales that the writer is given are set to something sensible instead. */
 static void fill_caches(verify_data *d, random_state *r) {
   const contract *c = d->contract;
@@ -229,6 +235,7 @@ static void fill_caches(verify_data *d, random_state *r) {
     /* Normal numbers stay below 5; an odd factor, so that a kernel that forgets it is found out. */
     double sensible = (i == 0 ? 5.1 : 4.7) / dtype_max(cache->dtype);
     if (given && c->scale.inside) fill_scales_inside(d, i == 0, sensible);
+    if (bind_takes_number(c, i == 0)) set_scale_number(d, i == 0, (float)sensible);
     if (!d->memory[scales[i]]) continue;
     for (int64_t e = 0; e < tensor_elements(scale); e++)
       put(d->memory[scales[i]], scale->dtype, e, given ? sensible : clean ? 0.0 : garbage_scale(r));

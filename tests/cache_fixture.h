@@ -56,7 +56,7 @@ static inline sample make_sample(const char *target_name) {
   rotate->arguments[1] = (argument){ARGUMENT_TENSOR, TENSOR_Q};
   scale->arguments[1] = (argument){ARGUMENT_DIM, DIM_K_STRIDE_B};
   rotate->arguments[2] = scale->arguments[2] = (argument){ARGUMENT_DIM, DIM_TOKENS};
-  scale->arguments[3] = (argument){.kind = ARGUMENT_LOGITS_SCALE};
+  scale->arguments[3] = (argument){.kind = ARGUMENT_NUMBER, .index = NUMBER_LOGITS_SCALE};
   return s;
 }
 

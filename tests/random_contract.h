@@ -122,6 +122,8 @@ static inline contract random_contract(uint64_t *state) {
   if (dtype_bytes(c.kv.k_dtype) == 1) {
     c.scale.granularity = (granularity)PICK(state, granularities, odd_granularities);
     if (c.scale.granularity != SCALE_NONE) c.scale.dtype = (dtype)PICK(state, scale_dtypes, odd_scale_dtypes);
+    c.scale.argument = c.scale.granularity == SCALE_TENSOR && random_below(state, 4) == 0;
+    if (c.scale.argument) c.scale.dtype = DTYPE_FP32;
     c.scale.group_k = c.scale.group_v = c.scale.granularity == SCALE_GROUP ? 8 : 0;
     if (contract_scale_axes(c.scale.granularity)) {
       c.scale.k = random_scale_layout(state, c.scale.granularity, c.kv.page, c.head_dim.qk / 8);

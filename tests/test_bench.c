@@ -742,6 +742,32 @@ Test(bench, lists_of_blocks_are_checked_against_the_oracle) {
   diags_finish(&errors);
 }
 
+/* Numbers for K and V that the oracle is asked with, too. */
+Test(bench, scales_that_are_arguments_are_given_to_kernel_and_oracle) {
+  session s;
+  diags errors;
+  const bench_shape shape = {3, 300, 2, 0};
+  bench_options options = {.repeat = 7, .split_count = 2, .splits = {1, 3}};
+  static bench_result r[2];
+  bench_data d;
+  contract c = fp8_contract(16, 128);
+  c.scale.granularity = SCALE_TENSOR;
+  c.scale.argument = true;
+  c.scale.k.count = c.scale.v.count = 0;
+  c.kv.v_dtype = DTYPE_INT8;
+  diags_init(&errors);
+  cr_assert_eq(bench_data_init(&d, &c, &shape, false, 1, &errors), HD_OK);
+  cr_expect(d.host.k_scale.given && d.host.v_scale.given && d.host.k_scale.value != d.host.v_scale.value);
+  bench_data_finish(&d);
+  open_emulated(&s, &errors);
+  hd_status status = bench_run(&s, &c, "numbers", &(variant){0}, &shape, &options, r, &errors);
+  cr_assert_eq(status, HD_OK, "%s", errors.count ? errors.items[0].message : "");
+  for (int i = 0; i < 2; i++)
+    cr_expect(r[i].good && r[i].rms > 0 && r[i].rms < 2.5e-3, "%s", r[i].problem);
+  session_close(&s);
+  diags_finish(&errors);
+}
+
 /* The emulator's clock means nothing, but everything that hardware goes through is gone through. */
 Test(bench, a_run_is_timed_beside_the_read_kernel, .timeout = 120) {
   session s;

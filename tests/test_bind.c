@@ -493,6 +493,74 @@ Test(bind, roles_depend_on_the_contract) {
   cr_assert_eq(bind_role(&c, "write", TENSOR_K_SCALE), ROLE_NONE);
 }
 
+/* The scales of a tensor that the caller has as numbers: an operation has no tensors of these names then. */
+static contract with_numbers(void) {
+  contract c = shuffled_contract();
+  c.scale.granularity = SCALE_TENSOR;
+  c.scale.argument = true;
+  c.scale.k.count = c.scale.v.count = 0;
+  return c;
+}
+
+static void drop_scales(tensors *t) {
+  t->present[TENSOR_K_SCALE] = t->present[TENSOR_V_SCALE] = false;
+}
+
+/* Declined for one reason: its code, field, what was found and what is allowed, in one line. */
+static void numbers_decline(const contract *c, const char *operation, const tensors *t, const char *wanted) {
+  int64_t dims[DIM_COUNT];
+  char said[160];
+  diags d;
+  diags_init(&d);
+  cr_assert_eq(bind_dims(c, operation, t, dims, &d), HD_DECLINED, "expected: %s", wanted);
+  cr_expect_eq(d.count, 1u, "%s", wanted);
+  snprintf(said, sizeof said, "%s %s: %s, %s", d.items[0].code, d.items[0].field, d.items[0].found,
+           d.items[0].allowed);
+  cr_expect_str_eq(said, wanted);
+  diags_finish(&d);
+}
+
+Test(bind, scales_that_are_arguments_come_as_numbers_and_no_other_way) {
+  static const char *const operations[] = {"write", "decode"};
+  contract c = with_numbers(), memory = c;
+  memory.scale.argument = false;
+  for (int o = 0; o < 2; o++) {
+    tensors t = o ? decode_tensors() : write_tensors();
+    int64_t dims[DIM_COUNT];
+    diags d;
+    diags_init(&d);
+    drop_scales(&t);
+    t.k_scale = (scale_number){true, 0.5f};
+    numbers_decline(&c, operations[o], &t, "bind.missing v_scale: none, a number");
+    t.v_scale = (scale_number){true, 0};
+    cr_expect_eq(bind_dims(&c, operations[o], &t, dims, &d), HD_OK, "0 is a number, too");
+    cr_expect_eq(bind_role(&c, operations[o], TENSOR_K_SCALE), ROLE_NONE);
+    set(&t, TENSOR_K_SCALE, DTYPE_FP32, 1, 1, 0, 0, 0, 0);
+    numbers_decline(&c, operations[o], &t, "bind.unneeded k_scale: given, a number");
+    set(&t, TENSOR_V_SCALE, DTYPE_FP32, 1, 1, 0, 0, 0, 0);
+    t.k_scale.given = false;
+    numbers_decline(&memory, operations[o], &t, "bind.unneeded v_scale: a number, none");
+    diags_finish(&d);
+  }
+}
+
+Test(bind, values_that_lie_in_k_have_no_scale_of_their_own) {
+  contract c = with_numbers();
+  c.kv.v_in_k = true;
+  c.kv.v = c.kv.k;
+  tensors t = decode_tensors();
+  int64_t dims[DIM_COUNT];
+  diags d;
+  diags_init(&d);
+  drop_scales(&t);
+  t.present[TENSOR_V_CACHE] = false;
+  t.k_scale = (scale_number){true, 0.5f};
+  cr_expect_eq(bind_dims(&c, "decode", &t, dims, &d), HD_OK);
+  t.v_scale = (scale_number){true, 0.5f};
+  numbers_decline(&c, "decode", &t, "bind.unneeded v_scale: a number, none");
+  diags_finish(&d);
+}
+
 Test(split, short_items_are_not_split) {
   cr_assert_eq(split_policy(1, 1, 8 * 64, 64, 132), 1);
 }
@@ -570,7 +638,7 @@ static descriptor two_kernels(void) {
                     {ARGUMENT_TENSOR, TENSOR_WORKSPACE},
                     {ARGUMENT_DIM, DIM_SEQS},
                     {ARGUMENT_DIM, DIM_K_STRIDE_B},
-                    {ARGUMENT_LOGITS_SCALE, 0}},
+                    {ARGUMENT_NUMBER, NUMBER_LOGITS_SCALE}},
   };
   d.kernels[0].grid[0] = (extent){1, 1, 1, {DIM_SPLITS}};
   d.kernels[0].grid[1] = (extent){1, 1, 1, {DIM_KV_HEADS}};
@@ -620,6 +688,31 @@ Test(launch, arguments_are_the_kernels_c_struct) {
   cr_assert_eq(r.launches[0].block[0], 256);
   cr_assert_eq(r.launches[0].lds_bytes, 1024);
   cr_assert_eq(r.functions[1], fake_functions[1]);
+}
+
+/* Both kernels take V's scale, one of them K's. */
+Test(launch, numbers_are_packed_by_value_and_can_be_exchanged) {
+  descriptor d = two_kernels();
+  d.kernels[0].arguments[3] = (argument){ARGUMENT_NUMBER, NUMBER_K_SCALE};
+  d.kernels[0].arguments[4] = d.kernels[1].arguments[4] = (argument){ARGUMENT_NUMBER, NUMBER_V_SCALE};
+  tensors t = {.k_scale = {true, 0.25f}, .v_scale = {true, 3.0f}};
+  t.present[TENSOR_Q] = t.present[TENSOR_WORKSPACE] = true;
+  const int64_t dims[DIM_COUNT] = {[DIM_SEQS] = 3, [DIM_KV_HEADS] = 2, [DIM_SPLITS] = 4};
+  launch_pack pack;
+  diags errors;
+  diags_init(&errors);
+  cr_assert_eq(launch_pack_init(&d, fake_functions, &t, dims, 0.5f, &pack, &errors), HD_OK);
+  for (int round = 0; round < 2; round++) {
+    float numbers[2], merge;
+    memcpy(numbers, pack.parts[0].arguments.bytes + 20, sizeof numbers);
+    memcpy(&merge, pack.parts[1].arguments.bytes + 32, sizeof merge);
+    cr_expect_eq(numbers[0], round ? 0.125f : 0.25f);
+    cr_expect_eq(numbers[1], 3.0f);
+    cr_expect_eq(merge, 3.0f, "%g", (double)merge);
+    cr_expect(launch_pack_set_number(&pack, &d, NUMBER_K_SCALE, 0.125f));
+  }
+  cr_expect_not(launch_pack_set_number(&pack, &d, NUMBER_LOGITS_SCALE, 1.0f), "nobody takes it");
+  diags_finish(&errors);
 }
 
 Test(launch, lists_begin_the_workspace_and_partial_results_follow) {

@@ -111,6 +111,12 @@ Test(contract, spelling_never_changes_the_key) {
        {"", ""},
        {"", "name: other\nabout: text\nsplit: {factors: [2]}\n"
             "targets: [gfx942]\ntune: {waves: [1]}\n"}},
+      {"scales that lie in memory, said or not",
+       {"token_head", "tensor"},
+       {"token_head", "tensor\n  source: memory"}},
+      {"the only format that a number has",
+       {"token_head", "tensor\n  source: argument"},
+       {"token_head", "tensor\n  dtype: fp32\n  source: argument"}},
       {"halves that agree", {"", ""}, {"head_dim: 128", "head_dim: {qk: 128, v: 128}"}},
       {"formats that agree", {"", ""}, {"fp8_e4m3fn", "{k: fp8_e4m3fn, v: fp8_e4m3fn}"}},
       {"aliases",
@@ -209,6 +215,7 @@ static const spelling meanings[] = {
     {"scale:\n  granularity: token_head\n", ""},
     {"token_head", "tensor"},
     {"token_head", "tensor\n  dtype: fp16"},
+    {"token_head", "tensor\n  source: argument"},
     {"token_head", "head"},
     {"token_head", "token"},
     {"token_head", "page_head"},
@@ -314,6 +321,23 @@ Test(contract, diff_names_fields_and_both_values) {
                                     "mask.window: none → 4096\n");
   text_finish(&t);
   free(other);
+}
+
+Test(contract, scales_that_are_arguments_are_in_text_and_diff) {
+  char *memory = change("token_head", "tensor"),
+       *argument = change("token_head", "tensor\n  source: argument");
+  char *written = canonical(argument);
+  cr_expect_not_null(
+      strstr(written, "scale:\n  granularity: tensor\n  source: argument\n  dtype: fp32\nselect:\n"), "%s",
+      written);
+  text t;
+  text_init(&t);
+  cr_expect_eq(diff(memory, argument, &t), 1);
+  cr_expect_str_eq(text_string(&t), "scale.source: (absent) → argument\n");
+  text_finish(&t);
+  free(written);
+  free(argument);
+  free(memory);
 }
 
 /* ---- resolving the target's dialect ---- */

@@ -35,7 +35,7 @@ static descriptor example(void) {
   k->block = 256;
   k->lds_bytes = 32768;
   const argument arguments[] = {tensor_argument(TENSOR_Q),    dim_argument(DIM_SEQS),
-                                dim_argument(DIM_K_STRIDE_B), {ARGUMENT_LOGITS_SCALE, 0},
+                                dim_argument(DIM_K_STRIDE_B), {ARGUMENT_NUMBER, NUMBER_LOGITS_SCALE},
                                 tensor_argument(TENSOR_OUT),  dim_argument(DIM_SPLITS)};
   k->argument_count = 6;
   memcpy(k->arguments, arguments, sizeof arguments);
@@ -179,7 +179,7 @@ Test(descriptor, comes_back_from_json_whole) {
   cr_expect_eq(back.lists.dims[0], DIM_LIST_WIDTH);
   cr_expect_eq(back.kernels[1].only_when_split, true);
   cr_expect_eq(back.kernels[1].waits_itself, true);
-  cr_expect_eq(back.kernels[0].arguments[3].kind, ARGUMENT_LOGITS_SCALE);
+  cr_expect_eq(back.kernels[0].arguments[3].kind, ARGUMENT_NUMBER);
   cr_expect(memcmp(&back.kernels[0].arguments, &d.kernels[0].arguments, sizeof d.kernels[0].arguments) == 0);
   char *again = written(&back);
   cr_expect_str_eq(again, json);
@@ -194,6 +194,29 @@ Test(descriptor, the_json_reads_as_intended) {
                      json);
   cr_expect_not_null(strstr(json, "{\"multiplier\": 1, \"divisor\": 1, \"dims\": [\"seqs\", \"rows\"]}"),
                      "%s", json);
+  free(json);
+}
+
+/* A name says the type of an argument. */
+Test(descriptor, every_number_survives_as_an_argument_and_has_a_name_of_its_own) {
+  descriptor d = example();
+  kernel_descriptor *k = &d.kernels[0];
+  k->argument_count = 0;
+  for (int i = 0; i < NUMBER_COUNT; i++) {
+    const argument a = {ARGUMENT_NUMBER, i};
+    tensor_name t;
+    k->arguments[k->argument_count++] = a;
+    cr_expect_eq(argument_bytes(a), 4u);
+    cr_expect_not(tensor_name_parse(argument_name(a), &t), "%s", argument_name(a));
+    for (int n = 0; n < DIM_COUNT; n++)
+      cr_expect_str_neq(argument_name(a), dim_name((dim)n));
+  }
+  char *json = written(&d);
+  descriptor back;
+  cr_assert_eq(parse_exact(json, strlen(json), &back), HD_OK);
+  cr_expect(memcmp(back.kernels[0].arguments, k->arguments, NUMBER_COUNT * sizeof(argument)) == 0);
+  cr_expect_not_null(strstr(json, "{\"name\": \"v_scale_value\", \"type\": \"fp32\", \"offset\": 8}"), "%s",
+                     json);
   free(json);
 }
 

@@ -327,7 +327,7 @@ static void is_argument(const char *parameter, size_t length, argument a, const 
   if (pointer) return;
   while (isspace((unsigned char)*parameter))
     parameter++;
-  const char *type = a.kind == ARGUMENT_LOGITS_SCALE ? "float " : argument_bytes(a) == 8 ? "i64 " : "int ";
+  const char *type = a.kind == ARGUMENT_NUMBER ? "float " : argument_bytes(a) == 8 ? "i64 " : "int ";
   cr_expect_eq(strncmp(parameter, type, strlen(type)), 0, "%s: %s is %s", what, argument_name(a), type);
 }
 
@@ -429,6 +429,69 @@ Test(emit, arguments_follow_the_contract) {
   cr_expect_eq(e.descriptor.kernels[0].argument_count, plain + 2);
   descriptor_fits(&c, &e, "nhd-fp16 with lse");
   emission_finish(&e);
+}
+
+static bool takes(const kernel_descriptor *k, argument_kind kind, int index) {
+  for (int i = 0; i < k->argument_count; i++)
+    if (k->arguments[i].kind == kind && k->arguments[i].index == index) return true;
+  return false;
+}
+
+/* Of every kernel of an emission: which of K's and V's scale it takes, and that it takes it as it should. */
+static void scales_come(const emission *e, bool as_numbers, int kernel, bool k_scale, bool v_scale,
+                        const char *what) {
+  const kernel_descriptor *k = &e->descriptor.kernels[kernel];
+  const argument_kind kind = as_numbers ? ARGUMENT_NUMBER : ARGUMENT_TENSOR,
+                      other = as_numbers ? ARGUMENT_TENSOR : ARGUMENT_NUMBER;
+  const int own[] = {as_numbers ? (int)NUMBER_K_SCALE : (int)TENSOR_K_SCALE,
+                     as_numbers ? (int)NUMBER_V_SCALE : (int)TENSOR_V_SCALE};
+  const int others[] = {as_numbers ? (int)TENSOR_K_SCALE : (int)NUMBER_K_SCALE,
+                        as_numbers ? (int)TENSOR_V_SCALE : (int)NUMBER_V_SCALE};
+  const bool wanted[] = {k_scale, v_scale};
+  for (int i = 0; i < 2; i++) {
+    cr_expect_eq(takes(k, kind, own[i]), wanted[i], "%s: %s, scale %d", what, k->symbol, i);
+    cr_expect_not(takes(k, other, others[i]), "%s: %s, scale %d", what, k->symbol, i);
+  }
+}
+
+/* In every structure of every target, whatever lists the pages; where V lies in K its scale is K's. */
+Test(emit, scales_of_a_tensor_are_pointers_or_numbers) {
+  static const struct {
+    const char *spec, *target, *variant;
+    bool shared;
+  } cases[] = {{"vllm-rocm-classic-fp8", "gfx942", "default", false},
+               {"vllm-rocm-classic-fp8", "gfx950", "direct", false},
+               {"vllm-rocm-classic-fp8", "gfx950", "ring", false},
+               {"vllm-rocm-classic-fp8", "gfx1201", "default", false},
+               {"vllm-rocm-classic-fp8", "gfx1250", "ring", false},
+               {"vllm-rocm-classic-fp8", "sm_90", "direct", false},
+               {"minimax-m3-dense-fp8", "sm_90", "ring", false},
+               {"deepseek-mla-fp8", "gfx950", "default", true},
+               {"minimax-m3-sparse-blocks-fp8", "gfx942", "default", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int numbers = 0; numbers < 2; numbers++) {
+      const target *t = target_find(cases[i].target);
+      contract c = shipped(cases[i].spec);
+      variant v;
+      char what[96];
+      cr_assert(variant_parse(cases[i].variant, &v));
+      snprintf(what, sizeof what, "%s on %s, %s", cases[i].spec, cases[i].target,
+               numbers ? "argument" : "memory");
+      c.scale.granularity = SCALE_TENSOR;
+      c.scale.k.count = c.scale.v.count = 0;
+      c.scale.argument = numbers;
+      emission e = emitted(&c, OPERATION_WRITE, &(variant){0}, t);
+      scales_come(&e, numbers, 0, true, !cases[i].shared, what);
+      descriptor_fits(&c, &e, what);
+      emission_finish(&e);
+      e = emitted(&c, OPERATION_DECODE, &v, t);
+      const int first = contract_makes_lists(&c); /* behind heddle_select */
+      scales_come(&e, numbers, first, true, !cases[i].shared, what);
+      scales_come(&e, numbers, first + 1, cases[i].shared, !cases[i].shared, what);
+      for (int k = 0; k < e.descriptor.kernel_count; k++)
+        parameters_match(e.source, &e.descriptor.kernels[k], what);
+      emission_finish(&e);
+    }
 }
 
 /* ---- operations and variants ---- */
@@ -552,6 +615,10 @@ static void edit_scale_v(contract *c) {
 static void edit_granularity(contract *c) {
   c->scale.granularity = SCALE_TENSOR;
 }
+static void edit_source(contract *c) {
+  c->scale.granularity = SCALE_TENSOR;
+  c->scale.argument = true;
+}
 static void edit_output(contract *c) {
   c->output.dtype = DTYPE_FP32;
 }
@@ -592,6 +659,7 @@ Test(emit, what_a_contract_says_reaches_the_code_of_whom_it_concerns) {
       {"scale.k", edit_scale_k, BOTH},
       {"scale.v", edit_scale_v, BOTH},
       {"granularity", edit_granularity, BOTH},
+      {"source", edit_source, BOTH},
       {"output dtype", edit_output, READER},
       {"lse", edit_lse, READER},
       {"logits", edit_rsqrt, READER},

@@ -32,6 +32,8 @@ static match_request request_for(const contract *c, operation o, const char *tar
     r.tensors.present[i] = bind_tensor(&resolved, name, dims, &r.tensors.by_name[i]);
     r.tensors.by_name[i].data = 4096;
   }
+  r.tensors.k_scale = (scale_number){bind_takes_number(&resolved, true), 0.5f};
+  r.tensors.v_scale = (scale_number){bind_takes_number(&resolved, false), 0.5f};
   r.longest = 16;
   r.lse = c->output.lse;
   r.sinks = c->mask.sinks;
@@ -629,6 +631,36 @@ Test(match, ragged_lists_are_matched_by_what_they_hold) {
   expect(&r, &c, "bind.shape", "kv_indptr", "[3]", "[seqs + 1] = [4]");
 }
 
+/* One scale for all of K and one for all of V: in memory, or numbers of the host. */
+Test(match, scales_are_held_as_the_contract_takes_them) {
+  contract memory = shuffled();
+  memory.scale.granularity = SCALE_TENSOR;
+  memory.scale.k.count = memory.scale.v.count = 0;
+  contract number = memory, none = memory;
+  number.scale.argument = true;
+  none.scale.granularity = SCALE_NONE;
+  for (int o = 0; o < 2; o++) {
+    operation op = o ? OPERATION_DECODE : OPERATION_WRITE;
+    match_request numbers = request_for(&number, op, "gfx950", usual_dims);
+    match_request in_memory = request_for(&memory, op, "gfx950", usual_dims);
+    expect_match(&numbers, &number);
+    expect_match(&in_memory, &memory);
+    const match_candidate candidates[] = {{.name = "memory", .contract = &memory},
+                                          {.name = "number", .contract = &number}};
+    match_answer answers[2];
+    int chosen;
+    cr_expect_eq(match_best(&numbers, candidates, 2, "gfx950", answers, &chosen), HD_OK);
+    cr_expect_eq(chosen, 1);
+    match_answers_finish(answers, 2);
+    cr_expect_eq(match_best(&in_memory, candidates, 2, "gfx950", answers, &chosen), HD_OK);
+    cr_expect_eq(chosen, 0);
+    match_answers_finish(answers, 2);
+    numbers.tensors.v_scale.given = false; /* values without their scale are wrong, not nearly right */
+    expect(&numbers, &number, "bind.missing", "v_scale", "none", "a number");
+    expect(&numbers, &none, "bind.unneeded", "k_scale", "a number", "none");
+  }
+}
+
 /* One random fault, or what only looks like one. */
 static void disturb(match_request *r, uint64_t *state) {
   int name = random_below(state, TENSOR_COUNT);
@@ -637,7 +669,8 @@ static void disturb(match_request *r, uint64_t *state) {
   const int64_t numbers[] = {-1,        0,        1, 2, 3, 7, 16, 64, 4096, INT32_MAX, (int64_t)1 << 40,
                              INT64_MAX, INT64_MIN};
   int64_t number = numbers[random_below(state, sizeof numbers / sizeof numbers[0])];
-  switch (random_below(state, 8)) {
+  scale_number *scale = random_below(state, 2) ? &r->tensors.k_scale : &r->tensors.v_scale;
+  switch (random_below(state, 9)) {
   case 0:
     t->dtype = (dtype)random_below(state, DTYPE_COUNT);
     break;
@@ -658,6 +691,9 @@ static void disturb(match_request *r, uint64_t *state) {
     break;
   case 6:
     t->rank = random_below(state, 8);
+    break;
+  case 7:
+    scale->given = !scale->given;
     break;
   default:
     strided(r, (tensor_name)name);
@@ -721,7 +757,7 @@ static const char described[] =
     " \"tensors\": {\"q\": {\"dtype\": \"bf16\", \"shape\": [3, 16, 128]},\n"
     " \"k_cache\": {\"axes\": [\"b\", \"s\", \"h\", \"d\"], \"dtype\": \"bf16\",\n"
     "  \"shape\": [50, 16, 2, 128], \"strides\": [4096, 128, 2048, 1], \"align\": 64}},\n"
-    " \"incumbent\": \"asm\", \"splits\": 4}";
+    " \"incumbent\": \"asm\", \"splits\": 4, \"v_scale\": 0.25}";
 
 static match_description description;
 
@@ -741,6 +777,8 @@ Test(match_read, a_description_becomes_a_request) {
   cr_assert_eq(r->softcap, 1.5);
   cr_assert_eq(r->splits, 4);
   cr_assert_str_eq(r->incumbent, "asm");
+  cr_assert(r->tensors.v_scale.given && !r->tensors.k_scale.given);
+  cr_assert_eq(r->tensors.v_scale.value, 0.25f);
   cr_assert(r->tensors.present[TENSOR_Q] && !r->tensors.present[TENSOR_OUT]);
   cr_assert_eq(k->rank, 4);
   cr_assert_eq(k->strides[1], 128);
@@ -759,6 +797,7 @@ Test(match_read, faults_have_a_place_and_say_what_was_expected) {
       {"{\"opration\": 1}", "expected a known key", 1, 2},
       {"{\"rows\": 1,\n\"rows\": 1}", "expected each key once", 2, 1},
       {"{\"rows\": -1}", "expected a whole number in range", 1, 10},
+      {"{\"k_scale\": null}", "expected a number", 1, 13},
       {"{\"operation\": \"read\"}", "expected write or decode", 1, 21},
       {"{\"tensors\": {\"z\": {}}}", "expected a tensor that heddle knows", 1, 14},
       {"{\"tensors\": {\"q\": {}}}", "expected a tensor with dtype and shape", 1, 18},

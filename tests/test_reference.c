@@ -653,6 +653,42 @@ static void check_scale(const scale_case *x, dtype scale_dtype) {
   }
 }
 
+/* A number that is given with the call is read like the one in memory that it stands for. */
+Test(reference, a_scale_that_is_an_argument_is_that_number) {
+  enum { TOKENS = 2 };
+  unsigned char codes[PAGES * HEADS * SLOTS * CHANNELS], q[HEADS * CHANNELS * 2];
+  memset(codes, 0x38, sizeof codes); /* 1.0 in e4m3fn */
+  for (int i = 0; i < HEADS * CHANNELS; i++)
+    put(DTYPE_BF16, q, i, 1.0);
+  contract c = example_contract(SLOTS, CHANNELS, CHANNELS);
+  c.kv.k_dtype = c.kv.v_dtype = DTYPE_FP8_E4M3FN;
+  c.scale.granularity = SCALE_TENSOR;
+  c.scale.argument = true;
+  const int32_t table[] = {2, 0, 1}, length = TOKENS;
+  const float k_scale = 0.25f, v_scale = 3.0f;
+  double out[HEADS * CHANNELS], lse[HEADS];
+  const reference_decode_args args = {.seqs = 1,
+                                      .rows = 1,
+                                      .kv_heads = HEADS,
+                                      .table_pages = 3,
+                                      .pages = PAGES,
+                                      .q = q,
+                                      .k_cache = {codes, HEADS * SLOTS * CHANNELS, SLOTS * CHANNELS},
+                                      .v_cache = {codes, HEADS * SLOTS * CHANNELS, SLOTS * CHANNELS},
+                                      .k_scale = {&k_scale, 0, 0},
+                                      .v_scale = {&v_scale, 0, 0},
+                                      .page_table = table,
+                                      .lengths = &length,
+                                      .logits_scale = 1.0,
+                                      .out = out,
+                                      .lse = lse};
+  cr_assert_eq(decode(&c, &args), HD_OK);
+  for (int h = 0; h < HEADS; h++) {
+    cr_expect(out[h * CHANNELS] == 3.0, "%g", out[h * CHANNELS]);
+    cr_expect_float_eq(lse[h], 0.25 * CHANNELS + log(TOKENS), 1e-12);
+  }
+}
+
 Test(reference, every_granularity_finds_its_scale) {
   for (size_t i = 0; i < sizeof scale_cases / sizeof scale_cases[0]; i++)
     check_scale(&scale_cases[i], DTYPE_FP32);

@@ -375,6 +375,24 @@ Test(reference_write, given_scales_are_read_and_kept) {
   }
 }
 
+/* Nothing but codes is stored: the numbers are the caller's. */
+Test(reference_write, scales_that_are_arguments_are_read_as_numbers) {
+  const float k_scale = 0.5f, v_scale = 0.0f;
+  fixture f;
+  fixture_init(&f, DTYPE_FP8_E4M3FN, 1);
+  f.c.scale.granularity = SCALE_TENSOR;
+  f.c.scale.argument = true;
+  f.c.scale.k.count = f.c.scale.v.count = 0;
+  f.args.k_scale = (void *)(uintptr_t)&k_scale;
+  f.args.v_scale = (void *)(uintptr_t)&v_scale;
+  row(f.k, 0, 1.0, -2.0, 1000.0, INFINITY);
+  row(f.v, 0, 1.0, -2.0, NAN, INFINITY);
+  cr_assert_eq(write(&f), HD_OK);
+  expect_codes(f.k_cache, 0x40, 0xc8, 0x7e, 0x7e);
+  expect_codes(f.v_cache, 0x00, 0x00, 0x7f, 0x00); /* a scale of 0 */
+  cr_expect(k_scale == 0.5f && v_scale == 0.0f);
+}
+
 Test(reference_write, without_scales_values_are_converted_or_copied) {
   fixture f;
   fixture_init(&f, DTYPE_BF16, 1);

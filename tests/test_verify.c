@@ -31,6 +31,15 @@ static contract bf16_contract(void) {
   return c;
 }
 
+/* One scale for K and one for V, which come as numbers. */
+static contract number_contract(void) {
+  contract c = fp8_contract();
+  c.scale.granularity = SCALE_TENSOR;
+  c.scale.argument = true;
+  c.scale.k.count = c.scale.v.count = 0;
+  return c;
+}
+
 static const verify_case *case_named(const char *name) {
   for (int i = 0; i < verify_case_count; i++)
     if (strcmp(verify_cases[i].name, name) == 0) return &verify_cases[i];
@@ -94,6 +103,7 @@ static void all_cases_are_good(contract c, double rms) {
 Test(verify, right_results_are_good_in_every_case) {
   all_cases_are_good(fp8_contract(), 2e-3);
   all_cases_are_good(bf16_contract(), 2e-3);
+  all_cases_are_good(number_contract(), 2e-3);
 }
 
 Test(verify, every_way_of_selecting_is_generated_right) {
@@ -235,6 +245,26 @@ Test(verify, a_wrong_lse_is_found) {
   put(DTYPE_FP32, s.data.memory[TENSOR_LSE], 6, get(DTYPE_FP32, s.data.memory[TENSOR_LSE], 6) + 0.01);
   cr_assert_not(judge(&s).good);
   verify_data_finish(&s.data);
+}
+
+/* K's scale for V's, or none at all. */
+Test(verify, an_attention_with_the_wrong_number_for_a_scale_is_found) {
+  for (int i = 0; i < 3; i++) {
+    solved s;
+    diags d;
+    diags_init(&d);
+    solve(&s, number_contract(), case_named("lengths"), 5);
+    cr_assert(judge(&s).good);
+    tensors wrong = s.data.decode;
+    cr_assert(wrong.k_scale.given && wrong.v_scale.given && wrong.k_scale.value != wrong.v_scale.value);
+    if (i == 0) wrong.k_scale.value = wrong.v_scale.value;
+    if (i == 1) wrong.v_scale.value = wrong.k_scale.value;
+    if (i == 2) wrong.v_scale.value = 1;
+    cr_assert_eq(oracle_decode_rounded(&s.contract, &wrong, s.dims, s.scale, &d), HD_OK);
+    cr_assert_not(judge(&s).good, "%d", i);
+    diags_finish(&d);
+    verify_data_finish(&s.data);
+  }
 }
 
 Test(verify, an_attention_over_one_token_too_few_is_found) {

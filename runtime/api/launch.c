@@ -27,16 +27,24 @@ static const prepared *ready_for(hd_kernel *k, hd_stream *stream, hd_status *out
   return *out_status == HD_OK ? api_ready(k, out_status, errors) : NULL;
 }
 
+/* What binding finds of scales that are numbers, which shapes say nothing of. */
+static bool numbers_fit(const hd_kernel *k, const hd_arguments *a) {
+  return (a->k_scale != NULL) == bind_takes_number(&k->contract, true) &&
+         (a->v_scale != NULL) == bind_takes_number(&k->contract, false);
+}
+
 /* Shapes to dims, as binding has it, or as it had it for the same shapes before. */
 static hd_status settle_dims(hd_kernel *k, const hd_arguments *a, tensors *t, seen_facts *out_facts,
                              diags *errors) {
   seen_key key;
-  const bool keyed = seen_key_of(a->tensors, a->tensor_count, &key);
+  const bool keyed = numbers_fit(k, a) && seen_key_of(a->tensors, a->tensor_count, &key);
   if (keyed && seen_find(&k->seen, &key, out_facts)) {
     api_tensor_addresses(a->tensors, a->tensor_count, t);
+    api_scale_numbers(a->k_scale, a->v_scale, t);
     return HD_OK;
   }
   hd_status status = api_tensors(a->tensors, a->tensor_count, t, errors);
+  api_scale_numbers(a->k_scale, a->v_scale, t);
   if (status == HD_OK)
     status = bind_dims(&k->contract, operation_name(k->operation), t, out_facts->dims, errors);
   if (status != HD_OK) return status;
@@ -204,6 +212,17 @@ hd_status hd_binding_set_address(hd_binding *b, hd_tensor_name name, uint64_t ad
   tensor_name inner;
   if (b == NULL || !api_tensor_name(name, &inner)) return HD_INVALID;
   return set_address(b, inner, address);
+}
+
+hd_status hd_binding_set_scales(hd_binding *b, const float *k_scale, const float *v_scale) {
+  if (b == NULL) return HD_INVALID;
+  const float *const given[] = {k_scale, v_scale};
+  const number_name numbers[] = {NUMBER_K_SCALE, NUMBER_V_SCALE};
+  for (int i = 0; i < 2; i++)
+    if (given[i] != NULL && !bind_takes_number(&b->kernel->contract, i == 0)) return HD_INVALID;
+  for (int i = 0; i < 2; i++)
+    if (given[i] != NULL) launch_pack_set_number(&b->pack, &b->prepared->descriptor, numbers[i], *given[i]);
+  return HD_OK;
 }
 
 hd_status hd_binding_set_workspace(hd_binding *b, uint64_t address) {

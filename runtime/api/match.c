@@ -4,7 +4,8 @@
 
 static bool read_request(const hd_match_request *from, match_request *out, diags *errors) {
   hd_match_request r;
-  if (!api_take_struct(from, sizeof r, &r, sizeof r, "request", errors)) return false;
+  if (!api_take_struct(from, offsetof(hd_match_request, k_scale), &r, sizeof r, "request", errors))
+    return false;
   *out = (match_request){
       .longest = r.longest,
       .rows = r.rows,
@@ -25,7 +26,9 @@ static bool read_request(const hd_match_request *from, match_request *out, diags
     diags_errorf(errors, "bind.operation", "operation", "operation %d is none", (int)r.operation);
     return false;
   }
-  return api_tensors(r.tensors, r.tensor_count, &out->tensors, errors) == HD_OK;
+  if (api_tensors(r.tensors, r.tensor_count, &out->tensors, errors) != HD_OK) return false;
+  api_scale_numbers(r.k_scale, r.v_scale, &out->tensors);
+  return true;
 }
 
 /* Each candidate is asked by itself, so that the answers fit on the stack whatever their number. */

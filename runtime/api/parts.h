@@ -60,7 +60,10 @@ bool api_tensor_name(hd_tensor_name name, tensor_name *out_name);
 /* False for a tensor that the interface has no name for. */
 bool api_tensor_name_back(tensor_name name, hd_tensor_name *out_name);
 bool api_dtype_back(dtype d, hd_dtype *out_dtype);
-/* HD_INVALID with "launch.tensor" for a description that makes no sense. Allocates only then. */
+/* Scales that come as numbers; NULL: not given. */
+void api_scale_numbers(const float *k_scale, const float *v_scale, tensors *out_tensors);
+/* HD_INVALID with "launch.tensor" for a description that makes no sense. Allocates only then. The tensors
+ * have no numbers among them. */
 hd_status api_tensors(const hd_tensor *from, size_t count, tensors *out_tensors, diags *errors);
 /* Of tensors that api_tensors took before: which there are and where they lie, nothing else. */
 void api_tensor_addresses(const hd_tensor *from, size_t count, tensors *out_tensors);

@@ -96,8 +96,14 @@ static hd_status refuse(diags *errors, size_t index, const char *field, const ch
   return HD_INVALID;
 }
 
+void api_scale_numbers(const float *k_scale, const float *v_scale, tensors *out) {
+  out->k_scale = k_scale != NULL ? (scale_number){true, *k_scale} : (scale_number){0};
+  out->v_scale = v_scale != NULL ? (scale_number){true, *v_scale} : (scale_number){0};
+}
+
 hd_status api_tensors(const hd_tensor *from, size_t count, tensors *out, diags *errors) {
   memset(out->present, 0, sizeof out->present);
+  api_scale_numbers(NULL, NULL, out);
   if (from == NULL && count > 0) {
     diags_errorf(errors, "launch.tensor", NULL, "the list of %zu tensors is missing", count);
     return HD_INVALID;

@@ -1,13 +1,13 @@
 /* run and reference: one operation on tensors from files, on a device or by the oracle. */
 #include "../oracle.h"
 #include "../session.h"
+#include "settings.h"
 #include "stats.h"
 #include "tensor_files.h"
 #include "tuned.h"
 #include "store.h"
 #include "verbs.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct call {
   operation operation;
   tensor_set set;
   int64_t dims[DIM_COUNT];
-  double scale;
+  settings settings;
   double seconds;
   counts counts; /* with --stats */
   stats_names names;
@@ -47,27 +47,6 @@ static int read_operation(const cli *c, call *k) {
   return EXIT_FINE;
 }
 
-/* --set logits_scale=X */
-static int read_settings(const cli *c, call *k) {
-  const contract *terms = &k->file.spec.contract;
-  const char *option;
-  k->scale = oracle_logits_scale(terms, 1.0 / sqrt((double)terms->head_dim.qk));
-  for (int i = 0; (option = cli_list(c, "set", i)); i++) {
-    char *end;
-    if (strncmp(option, "logits_scale=", 13) != 0)
-      return cli_usage(c, "--set takes logits_scale=NUMBER, not '%s'", option);
-    double value = strtod(option + 13, &end);
-    if (end == option + 13 || *end) return cli_usage(c, "logits_scale takes a number, not '%s'", option + 13);
-    if (!isfinite((float)value)) /* what a kernel is given */
-      return cli_usage(c, "logits_scale takes a finite fp32 number, not '%s'", option + 13);
-    if (k->operation != OPERATION_DECODE) return cli_usage(c, "write takes no logits_scale");
-    if (terms->logits.scale != LOGITS_ARGUMENT)
-      return cli_usage(c, "the contract fixes logits.scale: it is not an argument");
-    k->scale = value;
-  }
-  return EXIT_FINE;
-}
-
 /* Everything that needs no device: spec, options, tensors, shapes. EXIT_FINE, or the exit code after
  * complaining. */
 static int call_read(const cli *c, call *k, diags *d) {
@@ -77,13 +56,15 @@ static int call_read(const cli *c, call *k, diags *d) {
   hd_status status = spec_file_read(c->arguments[0], &k->file, d);
   if (status == HD_OK) {
     code = read_operation(c, k);
-    if (!code) code = read_settings(c, k);
+    if (!code) code = settings_read(c, &k->file.spec.contract, k->operation, &k->settings);
     if (code) return code;
     k->contract = k->file.spec.contract;
     const char *name = operation_name(k->operation);
     status = tensor_outputs_check(c, &k->contract, name, d);
     hd_status inputs = tensor_set_read(c, &k->contract, name, &k->set, d);
     if (status == HD_OK) status = inputs;
+    k->set.host.k_scale = k->settings.k_scale;
+    k->set.host.v_scale = k->settings.v_scale;
     if (status == HD_OK) status = bind_dims(&k->contract, name, &k->set.host, k->dims, d);
     if (status == HD_OK) status = tensor_set_add_outputs(&k->set, &k->contract, name, k->dims, d);
   }
@@ -136,7 +117,7 @@ static void report_outputs(const cli *c, const call *k, text *out) {
 static void report_call_json(const cli *c, const call *k, bool *first, text *out) {
   json_text(out, first, "spec", k->file.spec.name);
   json_text(out, first, "kernel", operation_name(k->operation));
-  if (k->operation == OPERATION_DECODE) json_number(out, first, "logits_scale", k->scale);
+  settings_json(&k->settings, k->operation, out, first);
   json_number(out, first, "seconds", k->seconds);
   json_key(out, first, "dims");
   text_add(out, "{");
@@ -190,7 +171,7 @@ static hd_status launch(const cli *c, call *k, session *s, session_kernel *kerne
   hd_status status = counting ? v->count_begin(s->device, d) : HD_OK;
   if (status != HD_OK) return status;
   double start = now();
-  status = session_launch(s, kernel, on_device, k->dims, (float)k->scale, d);
+  status = session_launch(s, kernel, on_device, k->dims, (float)k->settings.logits_scale, d);
   k->seconds = now() - start;
   if (!counting) return status;
   hd_status ended = v->count_end(s->device, &k->counts, d);
@@ -301,9 +282,10 @@ static int reference_target(const cli *c, const spec *s, const target **out_targ
 static int reference_call(const cli *c, call *k, diags *d) {
   const char *path = c->arguments[0];
   double start = now();
-  hd_status status = k->operation == OPERATION_DECODE
-                         ? oracle_decode_rounded(&k->contract, &k->set.host, k->dims, k->scale, d)
-                         : oracle_write(&k->contract, &k->set.host, k->dims, d);
+  hd_status status =
+      k->operation == OPERATION_DECODE
+          ? oracle_decode_rounded(&k->contract, &k->set.host, k->dims, k->settings.logits_scale, d)
+          : oracle_write(&k->contract, &k->set.host, k->dims, d);
   k->seconds = now() - start;
   if (status == HD_OK) status = tensor_set_write(c, &k->set, d);
   if (status != HD_OK) return cli_fail(c, path, &k->file, d, status);

@@ -109,8 +109,7 @@ hd_status tensor_set_read(const cli *c, const contract *terms, const char *opera
       diags_errorf(errors, "bind.unneeded", word, "%s is a result of %s: it goes with --out", word,
                    operation_text);
     else if (role == ROLE_NONE)
-      diags_errorf(errors, "bind.unneeded", word, "%s takes no tensor %s under this contract", operation_text,
-                   word);
+      bind_refuse_unneeded(terms, operation_text, name, errors);
     else
       status = read_one(terms, name, path, &set, errors);
     if (status != HD_OK && (worst == HD_OK || worst == HD_DECLINED)) worst = status;

@@ -36,10 +36,5 @@ bool tensor_output_at(const cli *c, int index, tensor_name *out_name, const char
   { "in", 'i', OPTION_LIST, "NAME=FILE", "read this tensor from a .npy file; may be repeated", 0, 0 }
 #define OPTION_ROW_OUT                                                                                       \
   { "out", 'o', OPTION_LIST, "NAME=FILE", "write this result to a .npy file; may be repeated", 0, 0 }
-#define OPTION_ROW_SET                                                                                       \
-  {                                                                                                          \
-    "set", 0, OPTION_LIST, "logits_scale=X",                                                                 \
-        "where the contract leaves it to the caller (default: 1/sqrt(d))", 0, 0                              \
-  }
 
 #endif

@@ -147,8 +147,10 @@ static void random_scale(draft *d, text *out) {
   bool group = strcmp(kinds[kind].name, "group") == 0;
   static const char *const dtypes[] = {"fp32", "fp32", "fp16"}, *const group_dtypes[] = {"fp32", "fp16",
                                                                                          "e8m0"};
-  const char *format = group ? WORD(d, group_dtypes) : WORD(d, dtypes);
-  text_addf(out, "scale: {granularity: %s, dtype: %s", kinds[kind].name, format);
+  bool number = strcmp(kinds[kind].name, "tensor") == 0 && one_in(d, 2);
+  const char *format = group ? WORD(d, group_dtypes) : number ? "fp32" : WORD(d, dtypes);
+  text_addf(out, "scale: {granularity: %s%s, dtype: %s", kinds[kind].name, number ? ", source: argument" : "",
+            format);
   int k_group = 1, v_group = 1;
   if (group) {
     k_group = common_divisor(d->qk, 16 << below(d, 4));

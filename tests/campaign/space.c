@@ -27,6 +27,7 @@ const space_field space_fields[] = {
     {"scale.granularity",
      {"none", "tensor", "head", "token", "token_head", "page_head", "group, group: 16", "group, group: 32",
       "group, group: 64"}},
+    {"scale.source", {"-", "memory", "argument"}},
     {"scale.dtype", {"-", "fp32", "fp16", "e8m0"}},
     {"scale.*",
      {"-", "k: [h, b, s], v: [b, s, h]", "k: [b, s, h], v: [b, h, s/2, s%2]", "k: [h, b], v: [b, h]",

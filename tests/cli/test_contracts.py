@@ -85,6 +85,16 @@ class Served(Case):
     def test_half_precision_scales_beside_a_bf16_output(self):
         self.serves('gfx1250', scale='{granularity: tensor, dtype: fp16}', output='{dtype: bf16}')
 
+    def test_scales_that_are_arguments(self):
+        self.serves('gfx942', scale='{granularity: tensor, source: argument}', dtype='{k: fp8_e4m3, v: int8}')
+        self.serves('gfx1201', scale='{granularity: tensor, source: argument}', output='{dtype: fp32, lse: true}', rows=2)
+
+    def test_scales_that_are_arguments_in_the_ring(self):
+        self.serves('gfx1250', scale='{granularity: tensor, source: argument}', layout=HND, head_dim=128)
+
+    def test_scales_that_are_arguments_beside_lists(self):
+        self.serves('gfx950', scale='{granularity: tensor, source: argument}', select='{form: blocks, block: 32}')
+
     def test_powers_of_two_for_groups_of_channels(self):
         self.serves('gfx950', scale='{granularity: group, group: 32, dtype: e8m0}', head_dim=128, page=32)
 

@@ -36,15 +36,16 @@ class Cuda(Case):
 
     def test_the_ring_with_what_it_serves(self):
         outputs = ('{dtype: bf16, lse: true}', '{dtype: fp32}')
-        scales = (None, '{granularity: tensor}', '{granularity: token_head, k: [b, h, s], v: [b, h, s]}')
+        scales = (None, '{granularity: tensor}', '{granularity: tensor, source: argument}', '{granularity: token_head, k: [b, h, s], v: [b, h, s]}')
         for n, (output, scale) in enumerate(itertools.product(outputs, scales)):
             path = self.file('ring.yaml', spec(output=output, scale=scale, heads=(16, 6)[n % 2], page=(16, 64, 48, 128)[n % 4],
                                                head_dim=(128, 64, '{qk: 64, v: 128}')[n % 3]))
             self.compiles(path, '--kernel', 'decode', '--variant', 'ring-w4' if n % 2 else 'ring')
 
     def test_the_ring_over_lists(self):
-        for select in ('{form: blocks, block: 128}', '{form: blocks, block: 128, per: row}'):
-            self.compiles(self.file('lists.yaml', spec(select=select, output='{dtype: bf16, lse: true}')), '--kernel', 'decode')
+        for select, scale in (('{form: blocks, block: 128}', '{granularity: tensor, source: argument}'),
+                              ('{form: blocks, block: 128, per: row}', '{granularity: token_head}')):
+            self.compiles(self.file('lists.yaml', spec(select=select, scale=scale, output='{dtype: bf16, lse: true}')), '--kernel', 'decode')
 
     def test_the_direct_structure(self):
         hnd = 'k: [b, h, s, d]\n  v: [b, h, s, d]'
@@ -52,6 +53,7 @@ class Cuda(Case):
                        dict(scale='{granularity: group, group: 32, dtype: e8m0}', output='{dtype: bf16, lse: true}'),
                        dict(dtype='int8', scale='{granularity: page_head}', layout=hnd, select='{form: indptr}'),
                        dict(dtype='fp8_e5m2', scale='{granularity: token, dtype: fp16}', layout=hnd),
+                       dict(dtype='{k: int8, v: fp8_e4m3}', scale='{granularity: tensor, source: argument}', layout=hnd),
                        dict(dtype='{k: fp16, v: bf16}', scale=None, layout=hnd, select='{form: table, per: kv_head, index: int64}')):
             self.compiles(self.file('direct.yaml', spec(**fields)), '--variant', 'direct')
 

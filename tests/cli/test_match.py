@@ -61,6 +61,24 @@ class Match(Case):
         self.assertEqual(lines[2], ['bind.dtype', 'page_table', 'int64', 'int32'])
         self.assertEqual(errors, '')
 
+    def test_scales_of_the_host_are_numbers(self):
+        spec = self.file('numbers.yaml', DENSE.read_text().replace('granularity: token_head', 'granularity: tensor\n  source: argument')
+                         .replace('  k: [b, h, s]\n', '').replace('  v: [b, h, s]\n', '').replace('  writer:', '  #'))
+
+        def numbers(**values):
+            def change(request):
+                del request['tensors']['k_scale'], request['tensors']['v_scale']
+                request.update(values)
+            return change
+
+        both = self.described(numbers(k_scale=0.02, v_scale=0.01))
+        self.assertEqual(self.json('match', '--request', both, '--target', 'gfx950', DENSE, spec, code=0)['chosen'], 1)
+        self.assertEqual(self.declines(numbers(k_scale=0.02), spec=spec), [('bind.missing', 'v_scale')])
+        self.assertEqual(self.declines(lambda request: None, spec=spec), [
+            ('bind.unneeded', 'k_scale'), ('bind.unneeded', 'v_scale'), ('bind.missing', 'k_scale'), ('bind.missing', 'v_scale')])
+        self.assertEqual(self.declines(numbers(k_scale=0.02, v_scale=0.01)), [
+            ('bind.missing', 'k_scale'), ('bind.missing', 'v_scale'), ('bind.unneeded', 'k_scale'), ('bind.unneeded', 'v_scale')])
+
     def test_each_misfit_has_its_code(self):
         def tensor(name, **values):
             return lambda request: request['tensors'][name].update(values)

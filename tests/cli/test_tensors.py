@@ -201,6 +201,51 @@ class Tensors(Case):
         fixed = self.small(replace=[('scale: argument', 'scale: rsqrt_d')])
         self.heddle('reference', fixed, '--kernel', 'decode', *words, '--set', 'logits_scale=1', code=2)
 
+    def scaled(self, name, scale):
+        contents = self.small(replace=[('dtype: bf16\n  page', 'dtype: fp8_e4m3fn\n  page'), ('logits:', 'scale: %s\nlogits:' % scale)])
+        return contents.rename(self.folder / name)
+
+    def test_scales_that_are_arguments_are_set(self):
+        """Writes and decodes with numbers, on a device and by the reference: what scales in files give."""
+        numbers = self.scaled('numbers.yaml', '{granularity: tensor, source: argument}')
+        files = self.scaled('files.yaml', '{granularity: tensor}')
+        sets = ['--set', 'k_scale=0.02', '--set', 'v_scale=0.0078125']
+        scales = {'k_scale': npy.write(self.folder / 'ks.npy', 'f4', (1,), [0.02]),
+                  'v_scale': npy.write(self.folder / 'vs.npy', 'f4', (1,), [0.0078125])}
+        tokens, pages = 7, 4
+        blank = [0] * (pages * PAGE * DIM)
+        rows = {'k': npy.write(self.folder / 'k.npy', 'u2', (tokens, HEADS, DIM), self.numbers(tokens * DIM)),
+                'v': npy.write(self.folder / 'v.npy', 'u2', (tokens, HEADS, DIM), self.numbers(tokens * DIM)),
+                'slot_mapping': npy.write(self.folder / 's.npy', 'i8', (tokens,), [16, 17, 18, 19, 20, -1, 48]),
+                'k_cache': npy.write(self.folder / 'k0.npy', 'u1', (pages, HEADS, PAGE, DIM), blank),
+                'v_cache': npy.write(self.folder / 'v0.npy', 'u1', (pages, HEADS, PAGE, DIM), blank)}
+        outputs = {'k_cache': 'k1.npy', 'v_cache': 'v1.npy'}
+        runs = (['reference'], ['run', '--device', 'emu:gfx950'])
+        caches = []
+        for verb in runs:
+            result = self.json(*verb, numbers, '--kernel', 'write', *self.arguments(rows, outputs), *sets)
+            self.assertAlmostEqual(result['k_scale'], 0.02, places=8)
+            caches.append([npy.read(self.folder / name) for name in outputs.values()])
+            self.heddle(*verb, files, '--kernel', 'write', *self.arguments({**rows, **scales}, outputs))
+            caches.append([npy.read(self.folder / name) for name in outputs.values()])
+        self.assertNotEqual(caches[0][0][2], blank)
+        for other in caches[1:]:
+            self.assertEqual(other, caches[0])
+        inputs = {**self.decode_inputs((5, 1)), 'k_cache': 'k1.npy', 'v_cache': 'v1.npy'}
+        for verb in runs:
+            self.heddle(*verb, numbers, '--kernel', 'decode', *self.arguments(inputs, {'out': 'a.npy', 'lse': 'l.npy'}), *sets)
+            self.heddle(*verb, files, '--kernel', 'decode', *self.arguments({**inputs, **scales}, {'out': 'b.npy', 'lse': 'm.npy'}))
+            self.assertEqual(npy.read(self.folder / 'a.npy'), npy.read(self.folder / 'b.npy'), verb)
+            self.assertEqual(npy.read(self.folder / 'l.npy'), npy.read(self.folder / 'm.npy'), verb)
+            _, errors = self.heddle(*verb, numbers, '--kernel', 'decode', *self.arguments(inputs, {'out': 'a.npy'}), *sets[:2], code=1)
+            self.assertIn('v_scale is missing: decode needs it as a number, since scale.source is argument', errors)
+            _, errors = self.heddle(*verb, numbers, '--kernel', 'decode', *self.arguments({**inputs, **scales}, {'out': 'a.npy'}), *sets, code=1)
+            self.assertIn('whose scale.source is argument: it is given as a number', errors)
+            for wrong in ('k_scale', 'k_scale=', 'k_scale=x', 'k_scale=1e39'):
+                self.heddle(*verb, numbers, '--kernel', 'decode', *self.arguments(inputs, {'out': 'a.npy'}), '--set', wrong, code=2)
+            _, errors = self.heddle(*verb, files, '--kernel', 'decode', *self.arguments({**inputs, **scales}, {'out': 'a.npy'}), *sets, code=2)
+            self.assertIn('the contract has no k_scale that is a number', errors)
+
     def test_results_that_can_not_be_written_are_a_failure(self):
         words = self.arguments(self.decode_inputs(), {'out': '/proc/nowhere/out.npy'})
         self.heddle('reference', self.spec, '--kernel', 'decode', *words, code=3)

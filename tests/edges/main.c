@@ -6,7 +6,8 @@ static const char usage[] =
     "edges [--device DEVICE] [--only NAME]   (default: emu:gfx950; --list: the names)\n";
 
 int main(int argc, char **argv) {
-  const edge_test *const all[] = {edges_of_values, edges_of_memory, edges_of_shapes, edges_of_launches};
+  const edge_test *const all[] = {edges_of_values, edges_of_memory, edges_of_shapes, edges_of_launches,
+                                  edges_of_numbers};
   const char *name = "emu:gfx950", *only = "";
   bool list = false;
   for (int i = 1; i < argc; i++) {
@@ -28,7 +29,7 @@ int main(int argc, char **argv) {
     diags_finish(&d);
     return 3;
   }
-  for (int i = 0; i < 4; i++)
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     for (const edge_test *t = all[i]; t->name; t++) {
       edge e = {.session = &s};
       if (!strstr(t->name, only)) continue;

@@ -23,6 +23,7 @@ TENSORS = (
     "q", "k_cache", "v_cache", "k_scale", "v_scale", "page_table", "lengths", "kv_indptr", "kv_indices", "last_page_len",
     "sinks", "k", "v", "slot_mapping", "out", "lse", "block_list", "token_list", "row_sequences",
 )  # fmt: skip
+SCALES = ("k_scale", "v_scale")  # what may also be a number
 DTYPE_NUMBER = {name: number for number, name in enumerate(DTYPES)}
 TENSOR_NUMBER = {name: number for number, name in enumerate(TENSORS)}
 
@@ -51,7 +52,7 @@ class MatchRequest(Struct):
                 ("prefix", c_int32), ("window", c_int32), ("splits", c_int32), ("tensors", POINTER(Tensor)),
                 ("tensor_count", c_size_t), ("longest", c_int64), ("rows", c_int64), ("query_heads", c_int64),
                 ("kv_heads", c_int64), ("softcap", c_double), ("logits_scale", c_double), ("incumbent", c_char_p),
-                ("block", c_int32), ("reserved", c_int32)]  # fmt: skip
+                ("block", c_int32), ("reserved", c_int32), ("k_scale", POINTER(c_float)), ("v_scale", POINTER(c_float))]  # fmt: skip
 
 
 class Candidate(Struct):
@@ -106,7 +107,7 @@ class Part(Struct):
 class Arguments(Struct):
     _fields_ = [("size", c_size_t), ("tensors", POINTER(Tensor)), ("tensor_count", c_size_t), ("workspace", c_uint64),
                 ("workspace_bytes", c_int64), ("splits", c_int64), ("longest", c_int64), ("logits_scale", c_float),
-                ("reserved", c_int32)]  # fmt: skip
+                ("reserved", c_int32), ("k_scale", POINTER(c_float)), ("v_scale", POINTER(c_float))]  # fmt: skip
 
 
 # Struct of the header: class here.
@@ -157,6 +158,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hd_launch": (c_int, [_handle, POINTER(Arguments), _handle, _handle]),
     "hd_bind": (c_int, [_handle, POINTER(Arguments), _out, _handle]),
     "hd_binding_destroy": (None, [_handle]),
+    "hd_binding_set_scales": (c_int, [_handle, POINTER(c_float), POINTER(c_float)]),
     "hd_binding_set_address": (c_int, [_handle, c_int, c_uint64]),
     "hd_binding_set_workspace": (c_int, [_handle, c_uint64]),
     "hd_binding_launch": (c_int, [_handle, _handle, _handle]),

@@ -6,6 +6,7 @@ import sys
 import weakref
 from ctypes import byref, c_int, c_int64, c_void_p
 from dataclasses import asdict, dataclass, replace
+from numbers import Real
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from . import _native as native
@@ -67,6 +68,14 @@ class KernelInfo(NamedTuple):
     parts: int
     tile_tokens: int
     choice: str
+
+
+class Scales:
+    """K's and V's scale as far as they are plain numbers, which contracts with scale.source: argument take."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        numbers = {n: given[n] for n in native.SCALES if isinstance(given.get(n), Real)}
+        self.pointers = {n: ctypes.pointer(ctypes.c_float(value)) for n, value in numbers.items()}
 
 
 class Kernel:
@@ -167,23 +176,29 @@ class Kernel:
 
         stream: heddle's, torch's, cupy's, or a number; None: torch's current one where a tensor is torch's, else the one that a
         tensor's array interface names, else the default stream. workspace: a tensor; None: the context's own of that stream.
-        splits, longest: of decode, 0: by policy, for the capacity of the page table.
+        splits, longest: of decode, 0: by policy, for the capacity of the page table. k_scale, v_scale: plain numbers where the
+        contract's scale.source is argument.
         """
-        views = self.views({**(tensors or {}), **named})
+        scales, views = self._split({**(tensors or {}), **named})
         number = stream_number(stream, views)
         staged = Staged(self.context, views, self._written) if self.context.info.emulated else None
         if staged and number in self.context._capturing:
             raise ValueError("under capture an emulated device takes tensors in its own memory only: Context.zeros, Context.array")
         packed = Packed(staged.views if staged else views, axes)
-        arguments, keep = self._arguments(packed, views, workspace, number, splits, longest, logits_scale)
+        arguments, keep = self._arguments(packed, views, scales, workspace, number, splits, longest, logits_scale)
         why = diagnostics()
         check(native.library.hd_launch(self._handle, byref(arguments), number, why.handle), f"launching {self}", why)
         if staged:
             staged.finish(number)
         del keep
 
-    def _arguments(self, packed: Packed, views: Mapping[str, TensorView], workspace: Any, stream: int, splits: int, longest: int,
-                   logits_scale: float) -> tuple[native.Arguments, Any]:  # fmt: skip
+    def _split(self, given: Mapping[str, Any]) -> tuple[Scales, dict[str, TensorView]]:
+        """Scales that are numbers, and the tensors."""
+        scales = Scales(given)
+        return scales, self.views({name: what for name, what in given.items() if name not in scales.pointers})
+
+    def _arguments(self, packed: Packed, views: Mapping[str, TensorView], scales: Scales, workspace: Any, stream: int, splits: int,
+                   longest: int, logits_scale: float) -> tuple[native.Arguments, Any]:  # fmt: skip
         if workspace is None:
             needed = self.workspace_needed(views, splits, longest) if "q" in views else 0
             workspace = self.context.workspace(needed, stream) if needed else None
@@ -193,18 +208,18 @@ class Kernel:
             held = describe(workspace)
         return native.Arguments(tensors=packed.array, tensor_count=packed.count, workspace=held.address if held else 0,
                                 workspace_bytes=held.span if held else 0, splits=splits, longest=longest,
-                                logits_scale=logits_scale), (packed, workspace)  # fmt: skip
+                                logits_scale=logits_scale, **scales.pointers), (packed, workspace)  # fmt: skip
 
     def bind(self, tensors: Mapping[str, Any] | None = None, /, *, workspace: Any = None, splits: int = 0, longest: int = 0,
              logits_scale: float = 0.0, axes: Mapping[str, Axes] | None = None, **named: Any) -> Binding:  # fmt: skip
         """Arguments bound once, for launches that differ in addresses only. Without `workspace` the binding has one of its own."""
-        views = self.views({**(tensors or {}), **named})
+        scales, views = self._split({**(tensors or {}), **named})
         if self.context.info.emulated and any(v.on_host and not self.context.owns(v) for v in views.values()):
             raise ValueError("bound tensors of an emulated device lie in its own memory: Context.zeros, Context.array")
         if workspace is None:
             needed = self.workspace_needed(views, splits, longest)
             workspace = Buffer(self.context, (needed,), "int8") if needed else None
-        arguments, keep = self._arguments(Packed(views, axes), views, workspace, 0, splits, longest, logits_scale)
+        arguments, keep = self._arguments(Packed(views, axes), views, scales, workspace, 0, splits, longest, logits_scale)
         handle, why = c_void_p(), diagnostics()
         check(native.library.hd_bind(self._handle, byref(arguments), byref(handle), why.handle), f"binding {self}", why)
         return Binding(self, handle, keep)
@@ -242,6 +257,11 @@ class Binding:
         view = self.kernel._view(name, what)
         check(native.library.hd_binding_set_address(self._handle, native.TENSOR_NUMBER[name], view.address), f"binding {name}")
         self._replaced[name] = view
+
+    def set_scales(self, k_scale: float | None = None, v_scale: float | None = None) -> None:
+        """Other scales of K and V, where the contract takes them as numbers. None: that one stays."""
+        scales = Scales({"k_scale": k_scale, "v_scale": v_scale})
+        check(native.library.hd_binding_set_scales(self._handle, *(scales.pointers.get(n) for n in native.SCALES)), "binding scales")
 
     def set_workspace(self, what: Any) -> None:
         view = describe(what)

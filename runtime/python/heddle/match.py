@@ -9,6 +9,7 @@ from typing import Any, Mapping, Sequence
 from . import _native as native
 from .contract import Contract, contract_of, operation_number
 from .errors import Declined, Diagnostic, DiagnosticsList, failure
+from .kernel import Scales
 from .tensors import Axes, Packed, describe
 
 
@@ -47,12 +48,14 @@ class Match:
 def match(candidates: Sequence[Any], operation: str, tensors: Mapping[str, Any], target: str, request: Request = Request(), *,
           axes: Mapping[str, Axes] | None = None, better_than: Mapping[int, Sequence[str]] | None = None) -> Match:  # fmt: skip
     """`candidates`: contracts, texts or paths of specs. `tensors`: by name; of storage say the dtype, describe(t, dtype="bf16").
+    k_scale and v_scale may be numbers there, which only contracts with scale.source: argument take.
     `better_than`: incumbents that the candidate of an index is known to be faster than."""
     contracts: list[Contract] = [contract_of(c) for c in candidates]
     count = len(contracts)
-    packed = Packed({n: describe(t) for n, t in tensors.items() if t is not None}, axes)
+    scales = Scales(tensors)
+    packed = Packed({n: describe(t) for n, t in tensors.items() if t is not None and n not in scales.pointers}, axes)
     r = native.MatchRequest(operation=operation_number(operation), tensors=packed.array, tensor_count=packed.count,
-                            incumbent=native.encoded(request.incumbent),
+                            incumbent=native.encoded(request.incumbent), **scales.pointers,
                             **{n: getattr(request, n) for n in request.__dataclass_fields__ if n != "incumbent"})  # fmt: skip
     array, keep = (native.Candidate * max(count, 1))(), []
     for i, contract in enumerate(contracts):

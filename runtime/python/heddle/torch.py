@@ -10,11 +10,13 @@ hold it. Kernels that were named stay alive until forget(). No derivatives.
 from __future__ import annotations
 
 import threading
+from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ._native import SCALES
 from .kernel import Kernel
 from .tensors import torch_dtype
 
@@ -24,7 +26,8 @@ _lock = threading.Lock()
 _OPTIONAL = ("v_cache", "k_scale", "v_scale", "page_table", "lengths", "kv_indptr", "kv_indices", "last_page_len", "sinks", "block_list",
              "token_list", "row_sequences")  # fmt: skip
 _INPUTS = "str kernel, Tensor q, Tensor k_cache, *, " + ", ".join(f"Tensor? {name}=None" for name in _OPTIONAL)
-_SETTINGS = "int splits=0, int longest=0, float logits_scale=0.0"
+_NUMBERS = "float? k_scale_value=None, float? v_scale_value=None"  # where scale.source is argument
+_SETTINGS = f"int splits=0, int longest=0, float logits_scale=0.0, {_NUMBERS}"
 
 _library = torch.library.Library("heddle", "DEF")
 # Compilers may choose other strides for what they compute; these operators say which ones they take.
@@ -32,7 +35,7 @@ _tags = tuple(getattr(torch.Tag, t) for t in ("needs_exact_strides",) if hasattr
 _library.define(f"decode({_INPUTS}, {_SETTINGS}) -> (Tensor, Tensor)", tags=_tags)
 _library.define(f"decode_out({_INPUTS}, Tensor(a!) out, Tensor(b!)? lse=None, Tensor(c!)? workspace=None, {_SETTINGS}) -> ()", tags=_tags)
 _library.define("write(str kernel, Tensor k, Tensor? v, Tensor slot_mapping, Tensor(a!) k_cache, Tensor(b!)? v_cache=None, "
-                "Tensor(c!)? k_scale=None, Tensor(d!)? v_scale=None) -> ()", tags=_tags)  # fmt: skip
+                f"Tensor(c!)? k_scale=None, Tensor(d!)? v_scale=None, {_NUMBERS}) -> ()", tags=_tags)  # fmt: skip
 
 
 def kernel_name(kernel: Kernel) -> str:
@@ -76,14 +79,25 @@ def _workspace(kernel: Kernel, tensors: dict[str, Any], splits: int, longest: in
     return torch.empty(bytes_needed, dtype=torch.uint8, device=q.device) if bytes_needed else None
 
 
+def _numbers(k_scale: float | None, v_scale: float | None) -> dict[str, float]:
+    return {n: value for n, value in zip(SCALES, (k_scale, v_scale)) if value is not None}
+
+
+def _by_type(scales: dict[str, Any]) -> dict[str, Any]:
+    """Scales as the operators take them: tensors by their names, numbers as k_scale_value and v_scale_value."""
+    return {f"{n}_value" if isinstance(scale, Real) else n: scale for n, scale in scales.items()}
+
+
 def _decode_out(kernel: str, q: Tensor, k_cache: Tensor, *, out: Tensor, lse: Tensor | None = None, workspace: Tensor | None = None,
-                splits: int = 0, longest: int = 0, logits_scale: float = 0.0, **optional: Tensor | None) -> None:  # fmt: skip
+                splits: int = 0, longest: int = 0, logits_scale: float = 0.0, k_scale_value: float | None = None,
+                v_scale_value: float | None = None, **optional: Tensor | None) -> None:  # fmt: skip
     k = _find(kernel)
     tensors = {"q": q, "k_cache": k_cache, **{n: t for n, t in optional.items() if t is not None}, "out": out}
     if lse is not None and lse.numel() > 0:
         tensors["lse"] = lse
     if workspace is None:
         workspace = _workspace(k, tensors, splits, longest)
+    tensors |= _numbers(k_scale_value, v_scale_value)
     k.launch(tensors, workspace=workspace, splits=splits, longest=longest, logits_scale=logits_scale)
 
 
@@ -94,9 +108,10 @@ def _decode(kernel: str, q: Tensor, k_cache: Tensor, **rest: Any) -> tuple[Tenso
 
 
 def _write(kernel: str, k: Tensor, v: Tensor | None, slot_mapping: Tensor, k_cache: Tensor, v_cache: Tensor | None = None,
-           k_scale: Tensor | None = None, v_scale: Tensor | None = None) -> None:  # fmt: skip
+           k_scale: Tensor | None = None, v_scale: Tensor | None = None, k_scale_value: float | None = None,
+           v_scale_value: float | None = None) -> None:  # fmt: skip
     tensors = {"k": k, "v": v, "slot_mapping": slot_mapping, "k_cache": k_cache, "v_cache": v_cache, "k_scale": k_scale, "v_scale": v_scale}
-    _find(kernel).launch({n: t for n, t in tensors.items() if t is not None})
+    _find(kernel).launch({n: t for n, t in tensors.items() if t is not None} | _numbers(k_scale_value, v_scale_value))
 
 
 _library.impl("decode", _decode, "CompositeExplicitAutograd")
@@ -120,10 +135,10 @@ def _fake_write(kernel: str, k: Tensor, v: Tensor | None, slot_mapping: Tensor, 
 
 
 def decode(kernel: Kernel, q: Tensor, k_cache: Tensor, v_cache: Tensor | None = None, *, out: Tensor | None = None, lse: Tensor | None = None,
-           workspace: Tensor | None = None, splits: int = 0, longest: int = 0, logits_scale: float = 0.0, **tensors: Tensor | None) -> Any:  # fmt: skip
+           workspace: Tensor | None = None, splits: int = 0, longest: int = 0, logits_scale: float = 0.0, **tensors: Tensor | float | None) -> Any:  # fmt: skip
     """Attention of q [seqs · rows, q_heads, head_dim] over the cache, on torch's current stream: out, or (out, lse) where the contract
-    has lse. `tensors`: the other inputs by name. Given `out` it is filled, and nothing is returned. workspace: None: torch's allocator."""
-    name = kernel_name(kernel)
+    has lse. `tensors`: the other inputs by name; k_scale and v_scale are numbers where scale.source is argument. Given `out` it is filled, and nothing is returned. workspace: None: torch's allocator."""
+    name, tensors = kernel_name(kernel), _by_type(tensors)
     if out is not None:
         torch.ops.heddle.decode_out(name, q, k_cache, v_cache=v_cache, **tensors, out=out, lse=lse, workspace=workspace, splits=splits,
                                     longest=longest, logits_scale=logits_scale)  # fmt: skip
@@ -133,6 +148,7 @@ def decode(kernel: Kernel, q: Tensor, k_cache: Tensor, v_cache: Tensor | None = 
 
 
 def write(kernel: Kernel, k: Tensor, v: Tensor | None, slot_mapping: Tensor, k_cache: Tensor, v_cache: Tensor | None = None,
-          k_scale: Tensor | None = None, v_scale: Tensor | None = None) -> None:  # fmt: skip
+          k_scale: Tensor | float | None = None, v_scale: Tensor | float | None = None) -> None:  # fmt: skip
     """Tokens' k and v [tokens, kv_heads, head_dim] into the cache's slots, quantised as the contract says."""
-    torch.ops.heddle.write(kernel_name(kernel), k, v, slot_mapping, k_cache, v_cache, k_scale, v_scale)
+    scales = _by_type({"k_scale": k_scale, "v_scale": v_scale})
+    torch.ops.heddle.write(kernel_name(kernel), k, v, slot_mapping, k_cache, v_cache, **scales)
