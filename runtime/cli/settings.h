@@ -20,9 +20,8 @@ void settings_json(const settings *s, operation o, text *out, bool *first);
 #define OPTION_ROW_SET                                                                                       \
   {                                                                                                          \
     "set", 0, OPTION_LIST, "NAME=X",                                                                         \
-        "logits_scale (default: 1/sqrt(d)), k_scale, v_scale: where the contract takes a number; may be "    \
-        "repeated",                                                                                          \
-        0, 0                                                                                                 \
+        "logits_scale (default: 1/sqrt(d)), k_scale, v_scale, where they are arguments; may be repeated", 0, \
+        0                                                                                                    \
   }
 
 #endif

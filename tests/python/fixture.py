@@ -30,6 +30,8 @@ scale: {granularity: token_head}
 logits: {scale: argument}
 output: {dtype: fp32, lse: true}
 """
+TENSOR = FP8.replace("granularity: token_head", "granularity: tensor").replace("python-fp8", "python-tensor")
+NUMBERS = TENSOR.replace("tensor}", "tensor, source: argument}").replace("python-tensor", "python-numbers")
 CACHE_SHAPE = (PAGES, PAGE, KV_HEADS, DIM)
 
 

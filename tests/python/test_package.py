@@ -83,6 +83,41 @@ class Launches(unittest.TestCase):
             if spec == f.FP8:
                 self.assertLess(f.worst(found, lse), 0.03)
 
+    def test_scales_that_are_numbers(self):
+        """Given by the name of the tensor that they stand for: launches, bindings and matches tell by what they are."""
+        (write, decode), (write_memory, decode_memory) = f.kernels(f.NUMBERS), f.kernels(f.TENSOR)
+        numbers, expected = {"k_scale": 0.0078125, "v_scale": 0.01}, f.attention()[0]
+        tensors = {n: f.context().array(array.array("f", [x])) for n, x in numbers.items()}
+        cache = {n: f.context().zeros(f.CACHE_SHAPE, decode.tensors[n].dtype) for n in ("k_cache", "v_cache")}
+        self.assertNotIn("k_scale", decode.tensors)
+        write_memory.launch(f.INPUTS | cache | tensors)
+        stored = {n: t.tobytes() for n, t in cache.items()}
+        for t in cache.values():
+            t.copy_from(array.array("B", bytes(t.nbytes)))
+        write.launch(f.INPUTS | cache | numbers)
+        self.assertEqual({n: t.tobytes() for n, t in cache.items()}, stored)
+        outputs = {"out": f.context().zeros((f.SEQS, f.Q_HEADS, f.DIM), "fp32"), "lse": f.context().zeros((f.SEQS, f.Q_HEADS), "fp32")}
+        found = []
+        for kernel, scales in ((decode, numbers), (decode_memory, tensors)):
+            kernel.launch(f.QUERY | cache | outputs | scales, logits_scale=f.DIM**-0.5)
+            found.append(array.array("f", outputs["out"].tobytes()))
+        self.assertEqual(found[0], found[1])
+        self.assertLess(f.worst(found[0], expected), 0.06)
+        query = {n: f.context().array(t) for n, t in f.QUERY.items()}
+        bound = decode.bind(query | cache | outputs, **numbers, logits_scale=f.DIM**-0.5)
+        bound.set_scales(v_scale=0.04)
+        bound.launch()
+        self.assertEqual(array.array("f", outputs["out"].tobytes()), array.array("f", [4 * x for x in found[0]]))
+        with self.assertRaises(heddle.Declined) as raised:
+            decode.launch(f.QUERY | cache | outputs, k_scale=numbers["k_scale"])
+        self.assertEqual((raised.exception.code, raised.exception.field), ("bind.missing", "v_scale"))
+        with self.assertRaises(heddle.Invalid):
+            decode_memory.bind(query | cache | outputs | tensors).set_scales(k_scale=1.0)
+        for scales, index in ((numbers, 1), (tensors, 0)):
+            tensors = query | cache | scales | {"q": heddle.describe(query["q"], dtype="bf16")}
+            found = heddle.match([f.TENSOR, f.NUMBERS], "decode", tensors, f.context().target, heddle.Request(lse=True))
+            self.assertEqual(found.index, index, found.answers)
+
     def test_own_memory_is_used_in_place(self):
         expected, _ = f.attention()
         out, _ = self.attend(f.BF16, f.context().zeros)

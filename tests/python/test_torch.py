@@ -22,7 +22,7 @@ class Cache:
 
     def __init__(self, spec):
         self.write, self.decode = f.kernels(spec)
-        fp8 = spec == f.FP8
+        fp8 = spec != f.BF16
         self.cache = [torch.zeros(f.CACHE_SHAPE, dtype=torch.uint8 if fp8 else torch.bfloat16, device=WHERE) for _ in range(2)]
         if fp8:
             self.cache = [c.view(FP8_DTYPE) for c in self.cache]
@@ -52,6 +52,25 @@ class Torch(unittest.TestCase):
         found, found_lse = Cache(f.FP8).all()
         self.close(found, out, 0.06)
         self.close(found_lse, lse, 0.03)
+
+    def test_scales_that_are_numbers(self):
+        """The same operators, eager and compiled, with floats where the contract takes them."""
+        numbers, tensors = Cache(f.NUMBERS), Cache(f.TENSOR)
+        numbers.scales = [0.0078125, 0.01]
+        tensors.scales = [torch.tensor([x], device=WHERE) for x in numbers.scales]
+        (found, _), (expected, _) = numbers.all(), tensors.all()
+        for a, b in zip(numbers.cache, tensors.cache):
+            self.assertTrue(torch.equal(a.view(torch.uint8), b.view(torch.uint8)))
+        self.assertTrue(torch.equal(found, expected))
+        self.close(found, f.attention()[0], 0.06)
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda q: numbers.attend(numbers.k, numbers.v, numbers.slots, q)[0], backend="aot_eager", fullgraph=True)
+        self.assertTrue(torch.equal(compiled(numbers.q), expected))
+        caches = [c.view(torch.uint8) for c in numbers.cache]
+        named = {"v_cache": caches[1], "page_table": numbers.table, "lengths": numbers.lengths, "k_scale_value": 0.0078125, "v_scale_value": 0.01,
+                 "logits_scale": 0.125}  # fmt: skip
+        torch.library.opcheck(torch.ops.heddle.decode, (heddle.torch.kernel_name(numbers.decode), numbers.q, caches[0]), named,
+                              test_utils=("test_schema", "test_faketensor"))  # fmt: skip
 
     def test_nothing_is_copied(self):
         t = torch.arange(24, dtype=torch.int32, device=WHERE).reshape(2, 3, 4)[:, :, ::2]

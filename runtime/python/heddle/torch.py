@@ -92,7 +92,7 @@ def _decode_out(kernel: str, q: Tensor, k_cache: Tensor, *, out: Tensor, lse: Te
                 splits: int = 0, longest: int = 0, logits_scale: float = 0.0, k_scale_value: float | None = None,
                 v_scale_value: float | None = None, **optional: Tensor | None) -> None:  # fmt: skip
     k = _find(kernel)
-    tensors = {"q": q, "k_cache": k_cache, **{n: t for n, t in optional.items() if t is not None}, "out": out}
+    tensors: dict[str, Any] = {"q": q, "k_cache": k_cache, **{n: t for n, t in optional.items() if t is not None}, "out": out}
     if lse is not None and lse.numel() > 0:
         tensors["lse"] = lse
     if workspace is None:
@@ -135,9 +135,11 @@ def _fake_write(kernel: str, k: Tensor, v: Tensor | None, slot_mapping: Tensor, 
 
 
 def decode(kernel: Kernel, q: Tensor, k_cache: Tensor, v_cache: Tensor | None = None, *, out: Tensor | None = None, lse: Tensor | None = None,
-           workspace: Tensor | None = None, splits: int = 0, longest: int = 0, logits_scale: float = 0.0, **tensors: Tensor | float | None) -> Any:  # fmt: skip
+           workspace: Tensor | None = None, splits: int = 0, longest: int = 0, logits_scale: float = 0.0,
+           **tensors: Tensor | float | None) -> Any:  # fmt: skip
     """Attention of q [seqs · rows, q_heads, head_dim] over the cache, on torch's current stream: out, or (out, lse) where the contract
-    has lse. `tensors`: the other inputs by name; k_scale and v_scale are numbers where scale.source is argument. Given `out` it is filled, and nothing is returned. workspace: None: torch's allocator."""
+    has lse. `tensors`: the other inputs by name; k_scale and v_scale are numbers where scale.source is argument. Given `out` it is
+    filled, and nothing is returned. workspace: None: torch's allocator."""
     name, tensors = kernel_name(kernel), _by_type(tensors)
     if out is not None:
         torch.ops.heddle.decode_out(name, q, k_cache, v_cache=v_cache, **tensors, out=out, lse=lse, workspace=workspace, splits=splits,
