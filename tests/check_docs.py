@@ -25,8 +25,8 @@ def check(claim, good, problem):
         problems[claim].append(problem)
 
 
-FAMILIES = "bind|cache|codeobject|compile|context|decline|device|embed|emit|emu|file|launch|match|npy|reference|request|view"
-ANSWERS = ("bind.", "decline.", "match.", "request.", "view.")
+FAMILIES = "bind|cache|codeobject|compile|context|decline|device|embed|emit|emu|file|launch|match|new|npy|reference|request|view"
+ANSWERS = ("bind.", "decline.", "match.", "new.", "request.", "view.")
 CODE = re.compile(rf'"((?:{FAMILIES}|spec)\.[a-z]+(?:-[a-z]+)*)"')
 in_sources = set()
 for path, text in sources.items():

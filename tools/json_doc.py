@@ -6,7 +6,7 @@ import json
 import pathlib
 import sys
 
-ORDER = ["check", "key", "diff", "new", "match", "view", "layout", "plan", "emit", "build", "pack", "inspect", "cache", "run", "reference", "verify", "bench", "tune",
+ORDER = ["check", "key", "diff", "new", "tensors", "match", "view", "layout", "plan", "emit", "build", "pack", "inspect", "cache", "run", "reference", "verify", "bench", "tune",
          "profile", "targets", "doctor", "help", "version"]
 HEAD = """# JSON
 

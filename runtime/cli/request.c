@@ -1,9 +1,9 @@
 #include "request.h"
 #include <stdlib.h>
 
-int cli_request(const cli *c, match_description *out) {
+int cli_request_from(const cli *c, const char *option, match_description *out) {
   enum { LARGEST = 1 << 20 };
-  const char *path = cli_text(c, "request");
+  const char *path = cli_text(c, option);
   char *json = NULL;
   size_t length = 0;
   diags d;
@@ -14,4 +14,8 @@ int cli_request(const cli *c, match_description *out) {
   if (status != HD_OK) return cli_fail(c, path, NULL, &d, status);
   diags_finish(&d);
   return EXIT_FINE;
+}
+
+int cli_request(const cli *c, match_description *out) {
+  return cli_request_from(c, "request", out);
 }

@@ -8,6 +8,8 @@
 /* Reads what --request, which has been given, names. EXIT_FINE, or the exit code after complaining. The
  * description borrows nothing of the file; it is not to be copied. */
 int cli_request(const cli *c, match_description *out);
+/* The same of another option. */
+int cli_request_from(const cli *c, const char *option, match_description *out);
 
 #define OPTION_ROW_REQUEST                                                                                   \
   {                                                                                                          \

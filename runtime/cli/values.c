@@ -1,5 +1,6 @@
 #include "values.h"
 #include "../launch.h"
+#include "new/readings.h"
 #include "shipped.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -58,46 +59,32 @@ static const char *kernel_name_at(size_t index) {
   return operation_name(index == 0 ? OPERATION_WRITE : OPERATION_DECODE);
 }
 
-static const char *const compilers[] = {"auto", "hiprtc", "llvm", "nvrtc"};
-static size_t compiler_count(void) {
-  return sizeof compilers / sizeof *compilers;
-}
-static const char *compiler_name_at(size_t index) {
-  return compilers[index];
-}
+/* Choices that are words: NAME_count and NAME_at of a list. */
+#define WORDS(name, ...)                                                                                     \
+  static const char *const name##_words[] = {__VA_ARGS__};                                                   \
+  static size_t name##_count(void) {                                                                         \
+    return sizeof name##_words / sizeof *name##_words;                                                       \
+  }                                                                                                          \
+  static const char *name##_name_at(size_t index) {                                                          \
+    return name##_words[index];                                                                              \
+  }
 
-static const char *const presets[] = {"decode", "first", "tiny", "random"};
-static size_t preset_count(void) {
-  return sizeof presets / sizeof *presets;
-}
-static const char *preset_name_at(size_t index) {
-  return presets[index];
-}
-
-static const char *const moments[] = {"auto", "always", "never"};
-static size_t moment_count(void) {
-  return sizeof moments / sizeof *moments;
-}
-static const char *moment_name_at(size_t index) {
-  return moments[index];
-}
-
-static const char *const shells[] = {"bash", "zsh", "fish"};
-static size_t shell_count(void) {
-  return sizeof shells / sizeof *shells;
-}
-static const char *shell_name_at(size_t index) {
-  return shells[index];
-}
-
-static const char *const dtypes[] = {"bf16",         "fp16",     "fp8_e4m3", "fp8_e4m3fn",
-                                     "fp8_e4m3fnuz", "fp8_e5m2", "int8"};
-static size_t dtype_count(void) {
-  return sizeof dtypes / sizeof *dtypes;
-}
-static const char *dtype_name_at(size_t index) {
-  return dtypes[index];
-}
+WORDS(compiler, "auto", "hiprtc", "llvm", "nvrtc")
+WORDS(preset, "decode", "first", "tiny", "random")
+WORDS(moment, "auto", "always", "never")
+WORDS(shell, "bash", "zsh", "fish")
+WORDS(dtype, "bf16", "fp16", "fp8_e4m3", "fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "int8")
+WORDS(bool, "true", "false")
+WORDS(sinks, "none", "per_head")
+WORDS(none, "none")
+WORDS(c, "c")
+#define X(name, word, axes) word,
+WORDS(granularity, GRANULARITY_LIST(X))
+#undef X
+#define X(name, word) word,
+WORDS(form, SELECT_FORM_LIST(X))
+WORDS(per, SELECT_PER_LIST(X))
+#undef X
 
 /* "q=": what comes before a file. */
 static char tensor_names[TENSOR_COUNT][32];
@@ -110,18 +97,6 @@ static const char *tensor_name_at(size_t index) {
   return tensor_names[index];
 }
 
-static const char *const words_for_none[] = {"none"};
-static const char *const words_for_c[] = {"c"};
-static size_t one_count(void) {
-  return 1;
-}
-static const char *none_name_at(size_t index) {
-  return words_for_none[index];
-}
-static const char *c_name_at(size_t index) {
-  return words_for_c[index];
-}
-
 static const value_kind kinds[] = {
     {"SPEC", VALUE_FILE, ".yaml", shipped_count, shipped_name_at, true, NULL, NULL},
     {"SPEC|CODE_OBJECT", VALUE_FILE, NULL, shipped_count, shipped_name_at, true, NULL, NULL},
@@ -129,7 +104,7 @@ static const value_kind kinds[] = {
     {"PACK", VALUE_FILE, ".pack", NULL, NULL, true, NULL, NULL},
     {"FILE", VALUE_FILE, NULL, NULL, NULL, true, NULL, NULL},
     {"PATH", VALUE_FILE, NULL, NULL, NULL, true, NULL, NULL},
-    {"PATH|none", VALUE_FILE, ".yaml", one_count, none_name_at, true, NULL, NULL},
+    {"PATH|none", VALUE_FILE, ".yaml", none_count, none_name_at, true, NULL, NULL},
     {"DIR", VALUE_FOLDER, NULL, NULL, NULL, true, NULL, NULL},
     {"NAME=FILE", VALUE_FILE, NULL, tensor_name_count, tensor_name_at, true, NULL, NULL},
     {"TARGET", VALUE_CHOICE, NULL, target_count, target_name_at, false, NULL, NULL},
@@ -142,12 +117,20 @@ static const value_kind kinds[] = {
     {"SHELL", VALUE_CHOICE, NULL, shell_count, shell_name_at, false, NULL, NULL},
     {"VERB", VALUE_CHOICE, NULL, cli_verb_count, cli_verb_name_at, true, NULL, NULL},
     {"DTYPE", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, false, NULL, NULL},
-    {"c", VALUE_CHOICE, NULL, one_count, c_name_at, false, NULL, NULL},
+    {"DTYPE[,DTYPE]", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, true, NULL, NULL},
+    {"LAYOUT", VALUE_CHOICE, NULL, layout_name_count, layout_name_at, false, NULL, NULL},
+    {"GRANULARITY", VALUE_CHOICE, NULL, granularity_count, granularity_name_at, false, NULL, NULL},
+    {"FORM", VALUE_CHOICE, NULL, form_count, form_name_at, false, NULL, NULL},
+    {"PER", VALUE_CHOICE, NULL, per_count, per_name_at, false, NULL, NULL},
+    {"BOOL", VALUE_CHOICE, NULL, bool_count, bool_name_at, false, NULL, NULL},
+    {"SINKS", VALUE_CHOICE, NULL, sinks_count, sinks_name_at, false, NULL, NULL},
+    {"c", VALUE_CHOICE, NULL, c_count, c_name_at, false, NULL, NULL},
 };
 
 value_kind value_kind_of(const char *word) {
   word += word[0] == '[';
-  size_t length = strcspn(word, ".] ");
+  size_t length = strcspn(word, ". ");
+  if (length > 0 && word[length - 1] == ']' && !memchr(word, '[', length)) length--;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (strlen(kinds[i].word) == length && strncmp(kinds[i].word, word, length) == 0) return kinds[i];
   return (value_kind){.type = VALUE_WORD, .open = true};

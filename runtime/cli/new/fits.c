@@ -1,0 +1,70 @@
+#include "fits.h"
+#include "../shipped.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* A request of one operation with tensors of both: those that only the other one takes are left out. */
+static void keep_own_tensors(const contract *c, match_request *r) {
+  const char *own = operation_name(r->operation);
+  const char *other = operation_name(r->operation == OPERATION_DECODE ? OPERATION_WRITE : OPERATION_DECODE);
+  for (int i = 0; i < TENSOR_COUNT; i++)
+    if (bind_role(c, own, (tensor_name)i) == ROLE_NONE && bind_role(c, other, (tensor_name)i) != ROLE_NONE)
+      r->tensors.present[i] = false;
+}
+
+static bool serves_somewhere(const spec *s, const match_request *request) {
+  match_request *own = malloc(sizeof *own);
+  bool found = false;
+  if (!own) return false;
+  *own = *request;
+  keep_own_tensors(&s->contract, own);
+  match_candidate candidate = match_candidate_of(s);
+  for (size_t t = 0; t < target_count() && !found; t++) {
+    match_answer answer;
+    int chosen = -1;
+    found = match_best(own, &candidate, 1, target_at(t)->name, &answer, &chosen) == HD_OK;
+    match_answers_finish(&answer, 1);
+  }
+  free(own);
+  return found;
+}
+
+/* Takes the shipped spec where it is nearer than what was found. */
+static void compare(const contract *c, const contract *shipped, const char *name, size_t *fewest, fits *out) {
+  text lines;
+  text_init(&lines);
+  size_t count = contract_diff(c, shipped, &lines);
+  if (count == 0 && out->same_count < FITS_MAX) out->same[out->same_count++] = name;
+  if (count < *fewest) {
+    *fewest = count;
+    out->nearest = name;
+    text_finish(&out->differences);
+    out->differences = lines;
+  } else {
+    text_finish(&lines);
+  }
+}
+
+hd_status fits_find(const contract *c, const match_request *request, fits *out) {
+  size_t fewest = SIZE_MAX;
+  *out = (fits){0};
+  text_init(&out->differences);
+  for (size_t i = 0; i < shipped_count(); i++) {
+    spec s;
+    diags ignored;
+    diags_init(&ignored);
+    hd_status status = spec_parse(shipped_text_at(i), strlen(shipped_text_at(i)), &s, &ignored);
+    diags_finish(&ignored);
+    if (status != HD_OK) return status;
+    compare(c, &s.contract, shipped_name_at(i), &fewest, out);
+    if (request && out->serves_count < FITS_MAX && serves_somewhere(&s, request))
+      out->serves[out->serves_count++] = shipped_name_at(i);
+    spec_finish(&s);
+  }
+  if (out->same_count > 0) out->nearest = NULL;
+  return out->differences.failed ? HD_OUT_OF_MEMORY : HD_OK;
+}
+
+void fits_finish(fits *f) {
+  text_finish(&f->differences);
+}
