@@ -122,6 +122,8 @@ typedef struct decoder {
   double *logits;  /* [g, most] */
   double *queries; /* [g, qk] of one row and kv head */
   double *values;  /* [max(qk, v)] one token's K or V */
+  double *scales;  /* [max(qk, v)] of those values */
+  double *codes;   /* [max(qk, v)] and their codes' magnitudes; 0 where the scale is */
   int64_t most;    /* tokens of the longest item */
   diags *problems;
 } decoder;
@@ -231,18 +233,21 @@ static hd_status find_visible(const decoder *r, int64_t seq, int64_t row, int64_
   return HD_OK;
 }
 
-/* One token's values in one head: code times scale, or what the tail has. */
-static void read_token(const side *s, place at, int64_t head, double *out) {
+/* One token's values in one head: code times scale, or what the tail has. `scales`: those of the values. */
+static void read_token(const side *s, place at, int64_t head, double *out, double *scales) {
   double scale = 1.0;
   for (int channel = 0; channel < s->coded; channel++) {
     if (s->scaled && channel % s->group == 0)
       scale = dtype_decode(s->scales.dtype, scale_at(s, at.page, head, at.slot, channel));
+    scales[channel] = scale;
     out[channel] =
         scale * dtype_decode(s->codes.dtype, stored_at(&s->codes, at.page, head, at.slot, channel));
   }
-  for (int channel = s->coded; channel < s->dim; channel++)
+  for (int channel = s->coded; channel < s->dim; channel++) {
+    scales[channel] = 1.0;
     out[channel] =
         dtype_decode(s->tail.dtype, stored_at(&s->tail, at.page, head, at.slot, channel - s->coded));
+  }
 }
 
 static double logit_of(const decoder *r, const double *query, const double *key) {
@@ -279,23 +284,38 @@ static void score(const decoder *r, const unsigned char *q, int64_t head, int64_
   for (int64_t i = 0; i < g * r->k.dim; i++)
     r->queries[i] = dtype_decode(d, q + i * dtype_bytes(d));
   for (int64_t t = 0; t < count; t++) {
-    read_token(&r->k, r->places[t], head, r->values);
+    read_token(&r->k, r->places[t], head, r->values, r->scales);
     for (int64_t i = 0; i < g; i++)
       r->logits[i * r->most + t] = logit_of(r, r->queries + i * r->k.dim, r->values);
   }
 }
 
+/* Adds to the terms of a row's channels what the token just read gives them with this probability. */
+static void add_terms(const decoder *r, double probability, reference_terms *terms) {
+  for (int d = 0; d < r->v.dim; d++) {
+    const double value = probability * r->values[d], weight = probability * r->scales[d];
+    terms[d].squares += value * value;
+    terms[d].codes += r->codes[d];
+    if (weight > terms[d].weight) terms[d].weight = weight;
+  }
+}
+
 /* Values of `count` visible tokens, weighted by the probabilities that the logits have become; `out` is [g,
  * v]. */
-static void average(const decoder *r, int64_t head, int64_t count, double *out) {
+static void average(const decoder *r, int64_t head, int64_t count, double *out, reference_terms *terms) {
   const int64_t g = r->c->query.heads_per_kv;
   for (int64_t i = 0; i < g * r->v.dim; i++)
     out[i] = 0.0;
+  for (int64_t i = 0; terms != NULL && i < g * r->v.dim; i++)
+    terms[i] = (reference_terms){0.0, 0.0, 0.0};
   for (int64_t t = 0; t < count; t++) {
-    read_token(&r->v, r->places[t], head, r->values);
+    read_token(&r->v, r->places[t], head, r->values, r->scales);
+    for (int d = 0; terms != NULL && d < r->v.dim; d++)
+      r->codes[d] = r->scales[d] == 0.0 ? 0.0 : fabs(r->values[d]) / r->scales[d];
     for (int64_t i = 0; i < g; i++) {
       for (int d = 0; d < r->v.dim; d++)
         out[i * r->v.dim + d] += r->logits[i * r->most + t] * r->values[d];
+      if (terms != NULL) add_terms(r, r->logits[i * r->most + t], terms + i * r->v.dim);
     }
   }
 }
@@ -316,7 +336,7 @@ static hd_status decode_group(const decoder *r, int64_t seq, int64_t row, int64_
     const double lse = softmax(r->logits + i * r->most, count, sink);
     if (a->lse != NULL) a->lse[first + i] = lse;
   }
-  average(r, head, count, a->out + first * r->v.dim);
+  average(r, head, count, a->out + first * r->v.dim, a->terms ? a->terms + first * r->v.dim : NULL);
   return HD_OK;
 }
 
@@ -361,7 +381,8 @@ static double logits_scale_of(const contract *c, const reference_decode_args *a)
 
 static hd_status decode_all(const decoder *r) {
   const reference_decode_args *a = r->args;
-  if (r->places == NULL || r->logits == NULL || r->queries == NULL || r->values == NULL)
+  if (r->places == NULL || r->logits == NULL || r->queries == NULL || r->values == NULL ||
+      r->scales == NULL || r->codes == NULL)
     return HD_OUT_OF_MEMORY;
   for (int64_t seq = 0; seq < a->seqs; seq++) {
     for (int64_t row = 0; row < a->rows; row++) {
@@ -393,11 +414,15 @@ hd_status reference_decode(const contract *c, const reference_decode_args *args,
   r.logits = calloc(most * (size_t)c->query.heads_per_kv, sizeof *r.logits);
   r.queries = calloc((size_t)c->query.heads_per_kv * (size_t)r.k.dim, sizeof *r.queries);
   r.values = calloc(widest, sizeof *r.values);
+  r.scales = calloc(widest, sizeof *r.scales);
+  r.codes = calloc(widest, sizeof *r.codes);
   status = decode_all(&r);
   free(r.places);
   free(r.logits);
   free(r.queries);
   free(r.values);
+  free(r.scales);
+  free(r.codes);
   return status;
 }
 

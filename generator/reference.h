@@ -15,6 +15,14 @@ typedef struct reference_cache {
  * their cache's pages. Where the pages hold more than codes the data is the page's bytes, and strides count
  * codes. */
 
+/* What the sum of one channel of one row is made of: how near a kernel can come to it, whose weights
+ * (probability times V scale) have a limited format. */
+typedef struct reference_terms {
+  double squares; /* of probability times value, summed over the visible tokens */
+  double codes;   /* magnitudes of the codes of V, summed over those whose scale is not 0 */
+  double weight;  /* the largest of theirs */
+} reference_terms;
+
 /* Selection. An item is what has a list of pages of its own: select.per makes it a sequence, a (sequence, kv
  * head) or a (sequence, row), numbered in that order, outermost first.
  *
@@ -52,6 +60,7 @@ typedef struct reference_decode_args {
   double *out;         /* [seqs*rows, kv_heads*g, head_dim.v], unrounded */
   double *lse; /* [seqs*rows, kv_heads*g] or NULL; natural log of the denominator, the sink included; -inf
                   when it is 0 */
+  reference_terms *terms; /* [seqs*rows, kv_heads*g, head_dim.v] or NULL */
 } reference_decode_args;
 
 /* HD_INVALID with a diagnostic when a visible page id is outside the cache, or a length outside the table. */

@@ -1,5 +1,4 @@
 #include "oracle.h"
-#include "../generator/reference.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -21,6 +20,11 @@ double oracle_logits_scale(const contract *c, double given) {
 
 hd_status oracle_decode(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT], double scale,
                         double *out, double *lse, diags *errors) {
+  return oracle_decode_terms(c, host, dims, scale, out, lse, NULL, errors);
+}
+
+hd_status oracle_decode_terms(const contract *c, const tensors *host, const int64_t dims[DIM_COUNT],
+                              double scale, double *out, double *lse, reference_terms *terms, diags *errors) {
   const reference_decode_args args = {
       .seqs = dims[DIM_SEQS],
       .rows = dims[DIM_ROWS],
@@ -48,6 +52,7 @@ hd_status oracle_decode(const contract *c, const tensors *host, const int64_t di
       .logits_scale = scale,
       .out = out,
       .lse = lse,
+      .terms = terms,
   };
   return reference_decode(c, &args, errors);
 }

@@ -163,7 +163,8 @@ static hd_status judge_case(verification *v, const verify_case *from, verify_out
   random_state r = {v->options->seed ^ hash_name(from->name)};
   diags own;
   diags_init(&own);
-  *o = (verify_outcome){.good = true, .lse_error = (double)NAN, .cosine = (double)NAN};
+  *o = (verify_outcome){
+      .good = true, .lse_error = (double)NAN, .cosine = (double)NAN, .cosine_stored = (double)NAN};
   snprintf(o->name, sizeof o->name, "%s", from->name);
   hd_status status = run_case(v, from, &r, o, &own);
   if (status == HD_DEVICE && v->session->facts.emulated) {

@@ -115,6 +115,7 @@ const verify_case verify_cases[] = {
      .lists = true,
      .length_count = 4,
      .lengths = {{0, 0, 9, 11}, {0, 0, 300, 0}, {0, 1, 0, 2}, {0, 0, 77, 0}}},
+    {.name = "tiles", .kv_heads = 1, .splits = 1, .length_count = 1, .lengths = {{0, 9, 7}}},
     {.name = "by-policy", .kv_heads = 1, .splits = 0, .length_count = 2, .lengths = {{0, 9, 7}, {0, 4, 1}}},
     {.name = "long-by-policy",
      .kv_heads = 1,

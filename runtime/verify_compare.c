@@ -1,5 +1,6 @@
 #include "verify_compare.h"
 #include "oracle.h"
+#include "verify_limits.h"
 #include "verify_lists.h"
 #include <inttypes.h>
 #include <math.h>
@@ -74,19 +75,15 @@ void verify_compare_write(const verify_data *d, void *const expected[TENSOR_COUN
 
 /* Sums over everything compared so far. */
 typedef struct sums {
-  double error, norm, rounding;    /* against the oracle on the stored bytes */
-  double dot, own_norm, free_norm; /* against unquantised attention */
+  double error, norm, rounding, computed; /* against the oracle on the stored bytes */
+  /* Against unquantised attention: of the device's results, and of the oracle's on the stored bytes. */
+  double dot, own_norm, free_norm;
+  double stored_dot, stored_norm;
 } sums;
 
-static double row_limit(const verify_data *d) {
-  const unsigned uneven = TRAIT_OUTLIERS | TRAIT_WIDE_SCALES | TRAIT_ZERO_SCALES;
-  bool one_scale = !contract_writer_scales(d->contract->scale.granularity);
-  return one_scale && (d->from->traits & uneven) ? VERIFY_UNEVEN_ROW_RMS : VERIFY_ROW_RMS;
-}
-
 /* One row of out: `width` channels against float64. */
-static void compare_row(const verify_data *d, int64_t row, const double *expected, int64_t width, sums *all,
-                        verify_outcome *o) {
+static void compare_row(const verify_data *d, int64_t row, const double *expected,
+                        const reference_terms *terms, int64_t width, sums *all, verify_outcome *o) {
   dtype type = d->contract->output.dtype;
   double error = 0, norm = 0, rounding = 0;
   for (int64_t i = 0; i < width; i++) {
@@ -114,13 +111,15 @@ static void compare_row(const verify_data *d, int64_t row, const double *expecte
   all->error += error;
   all->norm += norm;
   all->rounding += rounding;
+  double computed = verify_limit_computed(d->contract, terms, expected, width);
+  all->computed += computed;
   if (norm == 0 && error > 0) {
     verify_problem(o, "decode: row %" PRId64 " should be zero", row);
     return;
   }
   if (norm == 0) return;
   double relative = sqrt(error / norm);
-  double allowed = fmax(row_limit(d), sqrt(rounding / norm + VERIFY_ROW_COMPUTED * VERIFY_ROW_COMPUTED));
+  double allowed = verify_limit_relative(norm, rounding, computed, VERIFY_ROW_RMS, VERIFY_ROW_COMPUTED);
   /* The worst row is the one that comes nearest to its limit, or is furthest beyond. */
   if (o->row_allowed == 0 || relative / allowed > o->row_rms / o->row_allowed) {
     o->row_rms = relative;
@@ -182,8 +181,8 @@ static bool plain_contract(const contract *c, contract *out) {
          layout_parse(items, 4, axes, c->kv.page, c->head_dim.v, &out->kv.v, &ignored);
 }
 
-/* Copies the rows of k or v that sequence `seq` sees in token order: where V lies in K, the first channels of k. With
- * layout [b, s, h, d] that is the cache. */
+/* Copies the rows of k or v that sequence `seq` sees in token order: where V lies in K, the first channels of
+ * k. With layout [b, s, h, d] that is the cache. */
 static void gather_rows(const verify_data *d, tensor_name name, int64_t seq, void *to) {
   const contract *c = d->contract;
   bool from_k = name == TENSOR_K || c->kv.v_in_k;
@@ -250,22 +249,6 @@ static bool cosine_applies(const verify_data *d, double scale) {
   return (d->from->traits & ~mild) == 0 && d->contract->select.form != SELECT_TOKENS;
 }
 
-/* What storing k and v in a format may cost. */
-static double cosine_least(const contract *c) {
-  static const struct {
-    dtype type;
-    double cosine;
-  } table[] = {
-      {DTYPE_BF16, 0.99999},       {DTYPE_FP16, 0.99999},  {DTYPE_FP8_E4M3FN, 0.999},
-      {DTYPE_FP8_E4M3FNUZ, 0.999}, {DTYPE_FP8_E5M2, 0.99}, {DTYPE_INT8, 0.999},
-  };
-  double least = 1;
-  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-    if ((table[i].type == c->kv.k_dtype || table[i].type == c->kv.v_dtype) && table[i].cosine < least)
-      least = table[i].cosine;
-  return least;
-}
-
 /* Which sequences to check: the oracle takes about 5 µs a token and query head, so large batches are sampled.
  */
 static void choose_sequences(const verify_data *d, const int64_t dims[DIM_COUNT], random_state *r,
@@ -294,14 +277,20 @@ static hd_status compare_sequence(const verify_data *d, int64_t seq, const int64
           rows = dims[DIM_ROWS] * dims[DIM_KV_HEADS] * d->contract->query.heads_per_kv;
   bool with_lse = d->decode.present[TENSOR_LSE];
   double *expected = calloc((size_t)(rows * (2 * width + 1)), sizeof *expected);
-  if (!expected) return HD_OUT_OF_MEMORY;
+  reference_terms *terms = calloc((size_t)(rows * width), sizeof *terms);
+  if (!expected || !terms) {
+    free(expected);
+    free(terms);
+    return HD_OUT_OF_MEMORY;
+  }
   double *lse = expected + rows * width, *unquantised = lse + rows;
   tensors host;
   int64_t own[DIM_COUNT];
   one_sequence(d, seq, dims, &host, own);
-  hd_status status = oracle_decode(d->contract, &host, own, scale, expected, with_lse ? lse : NULL, errors);
+  hd_status status =
+      oracle_decode_terms(d->contract, &host, own, scale, expected, with_lse ? lse : NULL, terms, errors);
   for (int64_t i = 0; status == HD_OK && i < rows; i++) {
-    compare_row(d, seq * rows + i, expected + i * width, width, all, o);
+    compare_row(d, seq * rows + i, expected + i * width, terms + i * width, width, all, o);
     if (with_lse) compare_lse(d, seq * rows + i, lse[i], o);
   }
   if (status == HD_OK && cosine_applies(d, scale) && d->first_token[seq + 1] > d->first_token[seq]) {
@@ -311,10 +300,31 @@ static hd_status compare_sequence(const verify_data *d, int64_t seq, const int64
       all->dot += got * unquantised[i];
       all->own_norm += got * got;
       all->free_norm += unquantised[i] * unquantised[i];
+      all->stored_dot += expected[i] * unquantised[i];
+      all->stored_norm += expected[i] * expected[i];
     }
   }
   free(expected);
+  free(terms);
   return status;
+}
+
+/* The cosines to unquantised attention. What the format loses is not the kernel's; but if that is ten times
+ * the usual, what is stored is not k and v. */
+static void judge_cosine(const verify_data *d, const sums *all, verify_outcome *o) {
+  double usual = verify_limit_cosine(d->contract), least = 1 - 10 * (1 - usual);
+  if (all->free_norm == 0) return;
+  if (all->own_norm > 0) o->cosine = all->dot / sqrt(all->own_norm * all->free_norm);
+  if (all->stored_norm > 0) o->cosine_stored = all->stored_dot / sqrt(all->stored_norm * all->free_norm);
+  o->cosine_least = fmin(usual, verify_limit_cosine_near(o->cosine_stored, o->rms_allowed));
+  if (!(o->cosine_stored >= least))
+    verify_problem(
+        o,
+        "cosine of exact attention on the stored bytes to unquantised attention %.6f, expected at least %.5f",
+        o->cosine_stored, least);
+  else if (!(o->cosine >= o->cosine_least))
+    verify_problem(o, "cosine to unquantised attention %.6f, expected at least %.5f", o->cosine,
+                   o->cosine_least);
 }
 
 hd_status verify_compare_decode(const verify_data *d, const int64_t dims[DIM_COUNT], double scale,
@@ -327,8 +337,9 @@ hd_status verify_compare_decode(const verify_data *d, const int64_t dims[DIM_COU
     if (chosen[s]) status = compare_sequence(d, s, dims, scale, &all, o, errors);
   if (status != HD_OK) return status;
   o->rms = all.norm > 0 ? sqrt(all.error / all.norm) : 0;
-  double rounding = all.norm > 0 ? all.rounding / all.norm : 0;
-  o->rms_allowed = fmax(VERIFY_RMS, sqrt(rounding + VERIFY_COMPUTED * VERIFY_COMPUTED));
+  o->rms_allowed =
+      all.norm > 0 ? verify_limit_relative(all.norm, all.rounding, all.computed, VERIFY_RMS, VERIFY_COMPUTED)
+                   : VERIFY_RMS;
   if (o->row_rms > o->row_allowed)
     verify_problem(o, "decode: relative RMS error of row %" PRId64 " is %.2e, allowed %.1e", o->row,
                    o->row_rms, o->row_allowed);
@@ -336,10 +347,6 @@ hd_status verify_compare_decode(const verify_data *d, const int64_t dims[DIM_COU
     verify_problem(o, "decode: relative RMS error %.2e, allowed %.1e", o->rms, o->rms_allowed);
   if (o->lse_error > VERIFY_LSE)
     verify_problem(o, "decode: lse error %.2e, allowed %.1e", o->lse_error, VERIFY_LSE);
-  o->cosine_least = cosine_least(d->contract);
-  if (all.own_norm > 0 && all.free_norm > 0) o->cosine = all.dot / sqrt(all.own_norm * all.free_norm);
-  if (cosine_applies(d, scale) && all.free_norm > 0 && !(o->cosine >= o->cosine_least))
-    verify_problem(o, "cosine to unquantised attention %.6f, expected at least %.5f", o->cosine,
-                   o->cosine_least);
+  if (cosine_applies(d, scale)) judge_cosine(d, &all, o);
   return HD_OK;
 }

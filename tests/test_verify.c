@@ -1,35 +1,10 @@
 /* Claims about verification itself: a device that computes what the oracle computes passes every case, and
  * one that is wrong in one place of one case does not. */
-#include "../runtime/oracle.h"
-#include "../runtime/verify_compare.h"
-#include "../runtime/verify_data.h"
 #include "../runtime/verify_pad.h"
-#include "example_contract.h"
+#include "verify_fixture.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
-
-static contract fp8_contract(void) {
-  contract c = example_contract(16, 64, 64);
-  c.query.heads_per_kv = 2;
-  c.kv.k_dtype = c.kv.v_dtype = DTYPE_FP8_E4M3FN;
-  c.kv.k = example_layout("b h d/16 s d%16", 16, 64);
-  c.kv.v = example_layout("b h s/16 d s%16", 16, 64);
-  c.scale.granularity = SCALE_TOKEN_HEAD;
-  c.scale.k = c.scale.v = example_layout("b h s", 16, 64);
-  c.scale.writer.zero_value = 1.0;
-  c.output.lse = true;
-  return c;
-}
-
-static contract bf16_contract(void) {
-  contract c = example_contract(16, 64, 64);
-  c.query.heads_per_kv = 2;
-  c.kv.k = example_layout("b s h d", 16, 64);
-  c.kv.v = example_layout("b s h d", 16, 64);
-  return c;
-}
 
 /* One scale for K and one for V, which come as numbers. */
 static contract number_contract(void) {
@@ -38,52 +13,6 @@ static contract number_contract(void) {
   c.scale.argument = true;
   c.scale.k.count = c.scale.v.count = 0;
   return c;
-}
-
-static const verify_case *case_named(const char *name) {
-  for (int i = 0; i < verify_case_count; i++)
-    if (strcmp(verify_cases[i].name, name) == 0) return &verify_cases[i];
-  cr_assert_fail("no case %s", name);
-  return NULL;
-}
-
-static verify_outcome fresh_outcome(void) {
-  return (verify_outcome){.good = true, .lse_error = (double)NAN, .cosine = (double)NAN};
-}
-
-/* A case whose caches are written and whose out and lse are right. */
-typedef struct solved {
-  contract contract;
-  verify_data data;
-  int64_t dims[DIM_COUNT];
-  double scale;
-} solved;
-
-static void solve(solved *s, contract c, const verify_case *from, uint64_t seed) {
-  random_state r = {seed};
-  diags d;
-  diags_init(&d);
-  s->contract = c;
-  s->scale = 0.125;
-  cr_assert_eq(verify_data_init(&s->data, &s->contract, from, 64, &r, &d), HD_OK);
-  cr_assert_eq(bind_dims(&s->contract, "write", &s->data.write, s->dims, &d), HD_OK);
-  cr_assert_eq(oracle_write(&s->contract, &s->data.write, s->dims, &d), HD_OK);
-  verify_data_set_scales(&s->data, &r);
-  cr_assert_eq(bind_dims(&s->contract, "decode", &s->data.decode, s->dims, &d), HD_OK, "%s",
-               d.count ? d.items[0].message : "");
-  cr_assert_eq(oracle_decode_rounded(&s->contract, &s->data.decode, s->dims, s->scale, &d), HD_OK, "%s",
-               d.count ? d.items[0].message : "");
-  diags_finish(&d);
-}
-
-static verify_outcome judge(const solved *s) {
-  random_state r = {1};
-  diags d;
-  diags_init(&d);
-  verify_outcome o = fresh_outcome();
-  cr_assert_eq(verify_compare_decode(&s->data, s->dims, s->scale, &r, &o, &d), HD_OK);
-  diags_finish(&d);
-  return o;
 }
 
 static void all_cases_are_good(contract c, double rms) {

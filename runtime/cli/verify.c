@@ -59,6 +59,7 @@ static void print_outcome_json(const verify_outcome *o, text *out) {
   json_number(out, &first, "row_allowed", o->row_allowed);
   json_int(out, &first, "row", o->row);
   json_number(out, &first, "cosine", o->cosine);
+  json_number(out, &first, "cosine_stored", o->cosine_stored);
   json_number(out, &first, "lse_error", o->lse_error);
   json_number(out, &first, "write_seconds", o->write_seconds);
   json_number(out, &first, "decode_seconds", o->decode_seconds);
