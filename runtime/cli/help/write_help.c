@@ -35,6 +35,21 @@ void help_write_overview(text *out) {
                 "\nexit codes: 0 fine, 1 declined or differing, 2 usage, 3 failure\n");
 }
 
+enum { HELP_MARGIN = 29, HELP_WIDTH = 84 };
+
+/* Words from HELP_MARGIN on, in lines of HELP_WIDTH at most. */
+static void write_wrapped(const char *words, text *out) {
+  while (strlen(words) > HELP_WIDTH) {
+    int length = HELP_WIDTH;
+    while (length > 0 && words[length] != ' ')
+      length--;
+    if (length == 0) break;
+    text_addf(out, "%.*s\n%*s", length, words, HELP_MARGIN, "");
+    words += length + 1;
+  }
+  text_addf(out, "%s\n", words);
+}
+
 static void write_option(const cli_option *o, text *out) {
   text left;
   text_init(&left);
@@ -44,8 +59,8 @@ static void write_option(const cli_option *o, text *out) {
     text_addf(&left, "    --%s", o->name);
   if (o->value) text_addf(&left, " %s", o->value);
   text_addf(out, "  %-26s ", text_string(&left));
-  if (left.length > 26) text_addf(out, "\n  %-26s ", "");
-  text_addf(out, "%s\n", o->help);
+  if (left.length > 26) text_addf(out, "\n%*s", HELP_MARGIN, "");
+  write_wrapped(o->help, out);
   text_finish(&left);
 }
 
