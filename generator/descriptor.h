@@ -18,6 +18,7 @@
   X(DIM_LISTED, "listed")           /* entries of a block or token list */                                   \
   X(DIM_LIST_WIDTH, "list_width")   /* entries of a list in `lists`: its length, then its pages */           \
   X(DIM_SPLITS, "splits")                                                                                    \
+  X(DIM_LISTS_SETTLED, "lists_settled") /* 1: the kernel before does not write page lists or lengths */      \
   X(DIM_K_STRIDE_B, "k_stride_b")                                                                            \
   X(DIM_K_STRIDE_H, "k_stride_h")                                                                            \
   X(DIM_V_STRIDE_B, "v_stride_b")                                                                            \

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The merge kernel: threads of a workgroup, and registers of a thread: what decode leaves free. */
-enum { MERGE_THREADS = 128, MERGE_REGISTERS = 40 };
+enum { MERGE_THREADS = 128, MERGE_REGISTERS = 72 };
 
 typedef struct ring_fences {
   attention_fences shared;
@@ -83,6 +83,14 @@ static void write_page_lists(const contract *c, text *out) {
     text_add(out, "    const page_lists source = {lengths, page_table, 1, table_pages, seqs, kv_heads};\n");
 }
 
+/* Whether page lists and lengths may be read before the kernel before has ended. */
+static void write_early(const contract *c, text *out) {
+  if (contract_makes_lists(c))
+    text_add(out, "  constexpr bool early = false; // heddle_select has just made the lists\n");
+  else
+    text_add(out, "  const bool early = lists_settled != 0; // the kernel before writes no page table and no length\n");
+}
+
 static bool fill(void *user, const char *name, text *out) {
   ring_fences *f = user;
   const attention_fences *shared = &f->shared;
@@ -92,6 +100,8 @@ static bool fill(void *user, const char *name, text *out) {
     return template_copy(shared->templates, f->plan->target->ring_prelude, out, shared->errors) == HD_OK;
   } else if (strcmp(name, "page_lists") == 0) {
     write_page_lists(shared->contract, out);
+  } else if (strcmp(name, "early") == 0) {
+    write_early(shared->contract, out);
   } else if (strcmp(name, "line") == 0) {
     return template_copy(shared->templates, "line.hip", out, shared->errors) == HD_OK;
   } else if (strcmp(name, "line_merge") == 0) {
@@ -124,6 +134,7 @@ static void describe_line_decode(const contract *c, const ring_plan *p, kernel_d
   k->waits_itself = true;
   add_decode_arguments(c, k);
   add_line_arguments(c, k);
+  if (!contract_makes_lists(c)) add_dim(k, DIM_LISTS_SETTLED);
 }
 
 static void describe_line_merge(const contract *c, kernel_descriptor *k) {

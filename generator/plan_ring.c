@@ -8,7 +8,7 @@ enum { STAGES_BYTES = 140 << 10, RESERVED_LDS = 1 << 10 };
 
 /* Registers of a compute unit, those of them that a workgroup of the merge kernel needs to be there early,
  * and what a producer's thread keeps of its share: the rest goes to the consumers. */
-enum { REGISTERS = 64 << 10, MERGE_REGISTERS = 5 << 10, PRODUCER_REGISTERS = 40, MOST_REGISTERS = 144 };
+enum { REGISTERS = 64 << 10, MERGE_REGISTERS = 9 << 10, PRODUCER_REGISTERS = 40, MOST_REGISTERS = 144 };
 
 static int64_t inner(const layout *l, int64_t slot, int64_t channel) {
   return layout_offset(l, 0, 0, 1, 0, 0, slot, channel);

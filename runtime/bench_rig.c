@@ -94,6 +94,7 @@ hd_status bench_rig_time(bench_rig *rig, session_kernel *k, int64_t splits, int 
                          double warm_milliseconds, bench_series *out, diags *errors) {
   rig_launch l = {rig, k};
   rig->dims[DIM_SPLITS] = splits;
+  rig->dims[DIM_LISTS_SETTLED] = 1; /* as in every layer of a model but the first */
   out->count = repeat;
   tensors t = bench_pool_tensors(&rig->pool, 0);
   /* Makes room in the workspace, which a captured launch can't. */

@@ -28,6 +28,7 @@ constexpr u32 QUERY_BYTES = HEADS * HEAD_DIM_QK * 2; // as it is stored
 constexpr u32 Q_BYTES = HEAD_DIM_QK * COLUMN_HEADS * 2, P_BYTES = TILE * COLUMN_HEADS * 2;
 constexpr int PIECES = TILE / PIECE;
 constexpr int COPIES = PIECES * (K_SLICES + 1);   // of a tile: K slices and one V copy for each piece
+constexpr int PARTIAL_RUN = 2 * VALUE_PRODUCTS;    // channels of a thread
 constexpr int COPIES_PER_LANE = (COPIES + 32 * PRODUCERS - 1) / (32 * PRODUCERS);
 constexpr int SCALE_WARPS = SCALED ? PRODUCERS < 2 ? 1 : 2 : 0; // producers that copy scales
 constexpr int SCALE_COPIES = SCALED ? TILE / 64 / SCALE_WARPS : 1; // of a lane: four scales each
@@ -117,7 +118,8 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
     arrivals_init_done();
   }
   __syncthreads();
-  wait_for_previous();
+//@ early
+  if (!early) wait_for_previous();
   let_next_start();
   if (warp >= CONSUMERS * 4) {
     // ---- a producer: copy c of a tile goes to producer c % PRODUCERS
@@ -163,6 +165,29 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h;
       const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h;
 //@ scale_heads
+      if (i >= STAGES) wait_for(empty + 8 * stage, (i / STAGES & 1) ^ 1);
+      const u32 bar = full + 8 * stage, to = stages + stage * STAGE_BYTES;
+      u32 bytes = 0;
+      UNROLL for (int r = 0; r < COPIES_PER_LANE; r++)
+        if (copy_of(r) < COPIES && tile * TILE + piece_of(r) < length)
+          bytes += copy_of(r) % (K_SLICES + 1) < K_SLICES ? PIECE * HEAD_DIM_QK / K_SLICES : PIECE * HEAD_DIM_V;
+      bytes = warp_sum(bytes);
+      if (lane == 0) arrive_expecting(bar, bytes);
+      __syncwarp();
+      if (early && i == 0) wait_for_previous();
+      UNROLL for (int r = 0; r < COPIES_PER_LANE; r++) {
+        const int piece = piece_of(r), slice = copy_of(r) % (K_SLICES + 1), token = tile * TILE + piece;
+        if (copy_of(r) >= COPIES || token >= length) continue;
+        const u32 slot = (u32)token % PAGE;
+        if (slice < K_SLICES)
+          copy_bulk(to + (K_SLICES == 1 ? piece * HEAD_DIM_QK : slice * TILE * 16 + piece * 16),
+                    k_head + pages[r] * k_stride_b + k_offset(slot, slice * 16, k_heads_stride),
+                    PIECE * HEAD_DIM_QK / K_SLICES, bar, policy);
+        else
+          copy_bulk(to + K_BYTES + piece * HEAD_DIM_V, v_head + pages[r] * v_stride_b + v_offset(slot, 0, v_heads_stride),
+                    PIECE * HEAD_DIM_V, bar, policy);
+      }
+//@ copy_scales
       if (producer == 0 && (i == 0 || tile == 0)) {
         shared_item &next = items[item % 2];
         const u32 ready = shared_address(&next.full);
@@ -181,28 +206,6 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
         __syncwarp();
         item++;
       }
-      if (i >= STAGES) wait_for(empty + 8 * stage, (i / STAGES & 1) ^ 1);
-      const u32 bar = full + 8 * stage, to = stages + stage * STAGE_BYTES;
-      u32 bytes = 0;
-      UNROLL for (int r = 0; r < COPIES_PER_LANE; r++)
-        if (copy_of(r) < COPIES && tile * TILE + piece_of(r) < length)
-          bytes += copy_of(r) % (K_SLICES + 1) < K_SLICES ? PIECE * HEAD_DIM_QK / K_SLICES : PIECE * HEAD_DIM_V;
-      bytes = warp_sum(bytes);
-      if (lane == 0) arrive_expecting(bar, bytes);
-      __syncwarp();
-      UNROLL for (int r = 0; r < COPIES_PER_LANE; r++) {
-        const int piece = piece_of(r), slice = copy_of(r) % (K_SLICES + 1), token = tile * TILE + piece;
-        if (copy_of(r) >= COPIES || token >= length) continue;
-        const u32 slot = (u32)token % PAGE;
-        if (slice < K_SLICES)
-          copy_bulk(to + (K_SLICES == 1 ? piece * HEAD_DIM_QK : slice * TILE * 16 + piece * 16),
-                    k_head + pages[r] * k_stride_b + k_offset(slot, slice * 16, k_heads_stride),
-                    PIECE * HEAD_DIM_QK / K_SLICES, bar, policy);
-        else
-          copy_bulk(to + K_BYTES + piece * HEAD_DIM_V, v_head + pages[r] * v_stride_b + v_offset(slot, 0, v_heads_stride),
-                    PIECE * HEAD_DIM_V, bar, policy);
-      }
-//@ copy_scales
       if (i + 1 == end - begin) break;
       if (++at.tile == at.tiles) next_item(line, at);
       find_pages();
@@ -213,6 +216,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
 
   // ---- a consumer: every CONSUMERS-th tile
   take_registers<CONSUMER_REGISTERS>();
+  if (early) wait_for_previous();
   const int consumer = warp / 4, w = warp % 4, g = lane / 4, t = lane % 4, member = thread % 128;
   u8 *const q_memory = operand_memory + consumer * (Q_BYTES + P_BYTES), *const p_memory = q_memory + Q_BYTES;
   const u32 q_shared = shared_address(q_memory), p_shared = shared_address(p_memory);
@@ -437,34 +441,40 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       if (!last) arrive_at(EMPTY, CONSUMERS * 128);
     }
 
-    float *const partials = (float *)workspace + (i64)(2 * workgroup_x() + (first_tile == 0 ? 1 : 0)) * (HEADS * PARTIAL_WORDS);
-    UNROLL for (int j = 0; j < PER_THREAD; j++) {
-      const int head = head_of(j);
-      if (head >= HEADS) continue;
-      const float root = exp2_fast(0.5f * (top[j] - P_SHIFT - base[j])); // the power itself may be too small for fp32
-      const float inverse = sum[j] > 0 || sum[j] != sum[j] ? root / sum[j] : 0.0f;
-      float *const partial = partials + head * PARTIAL_WORDS;
-      UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
-        UNROLL for (int half = 0; half < 2; half++) {
-          const int channel = m * 64 + w * 16 + half * 8 + g;
-          if (whole)
-            store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel, output[m][half][j] * root * inverse * value_scale);
-          else
-            partial[channel] = output[m][half][j];
-        }
-      if (w == 0 && g == 0) {
-        if (whole) {
+    if (!whole) {
+      float *const partials = (float *)workspace + (i64)(2 * workgroup_x() + (first_tile == 0 ? 1 : 0)) * (HEADS * PARTIAL_WORDS);
+      UNROLL for (int j = 0; j < PER_THREAD; j++) {
+        if (head_of(j) >= HEADS) continue;
+        float *const partial = partials + head_of(j) * PARTIAL_WORDS;
+        float *const mine = partial + (w * 8 + g) * PARTIAL_RUN;
+        if constexpr (VALUE_PRODUCTS == 1)
+          store_partial(mine, output[0][0][j], output[0][1][j]);
+        else
+          store_partial(mine, output[0][0][j], output[0][1][j], output[1][0][j], output[1][1][j]);
+        if (w == 0 && g == 0) store_partial(partial + HEAD_DIM_V, top[j] - P_SHIFT, base[j], sum[j], 0);
+      }
+    } else {
+      UNROLL for (int j = 0; j < PER_THREAD; j++) {
+        const int head = head_of(j);
+        if (head >= HEADS) continue;
+        const float root = exp2_fast(0.5f * (top[j] - P_SHIFT - base[j])); // the power itself may be too small for fp32
+        const float inverse = sum[j] > 0 || sum[j] != sum[j] ? root / sum[j] : 0.0f;
+        UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
+          UNROLL for (int half = 0; half < 2; half++)
+            store_output(out, (item * HEADS + head) * HEAD_DIM_V + m * 64 + w * 16 + half * 8 + g, output[m][half][j] * root * inverse * value_scale);
+        if (w == 0 && g == 0) {
 //@ store_lse line
-        } else {
-          partial[HEAD_DIM_V] = top[j] - P_SHIFT;
-          partial[HEAD_DIM_V + 1] = base[j];
-          partial[HEAD_DIM_V + 2] = sum[j];
-          partial[HEAD_DIM_V + 3] = 0;
         }
       }
     }
     if (last) return;
   }
+}
+
+// A thread's channels of a head, `PARTIAL_RUN` of them, lie together in a partial result.
+DEVICE int partial_channel(int place) {
+  const int owner = place / PARTIAL_RUN, n = place % PARTIAL_RUN;
+  return n / 2 * 64 + owner / 8 * 16 + n % 2 * 8 + owner % 8;
 }
 
 //@ line_merge

@@ -45,46 +45,79 @@ KERNEL_REGISTERS(MERGE_REGISTERS) void heddle_merge(
   }
 
   // Rows of a wave's lanes share the parts out, as many as leave it one round.
-  constexpr int QUADS = HEADS * HEAD_DIM_V / 4;
+  constexpr int QUADS = HEADS * HEAD_DIM_V / 4, BATCH = 5; // of partial results on their way at a time
   const int meeting = last_part - first_part + 1;
   int lane_rows = 1;
   while (lane_rows < WAVE && lane_rows < meeting && QUADS * lane_rows * 2 <= MERGE_THREADS * shares) lane_rows *= 2;
   const int quads = WAVE / lane_rows, quad = lane_id() % quads, own_row = lane_id() / quads;
-//@ value_scale
-  wait_for_previous();
-
-  for (int group = share * (MERGE_THREADS / WAVE) + wave_id(); group * quads < QUADS; group += shares * (MERGE_THREADS / WAVE)) {
+  // The first time without partial results, while decode runs: the instructions have to come from memory too.
+  u32 rehearsing = 1;
+  pin(rehearsing);
+  int group = share * (MERGE_THREADS / WAVE) + wave_id();
+  float scale = 1;
+  while (group * quads < QUADS) {
+    const int last = rehearsing ? -1 : last_part;
     const bool inside = group * quads + quad < QUADS;
-    const int place = inside ? (group * quads + quad) * 4 : 0, column = place / HEAD_DIM_V, channel = place % HEAD_DIM_V;
+    const int place = inside ? (group * quads + quad) * 4 : 0, column = place / HEAD_DIM_V, at = place % HEAD_DIM_V;
     const float *partials = (const float *)workspace + column * PARTIAL_WORDS;
     float highest = NEVER, lowest = NEVER, total = 0, x[4] = {0, 0, 0, 0};
-    const auto add = [&](const float *output, float new_part, float base, float sum) {
-      const float new_highest = max_of(highest, new_part), new_lowest = max_of(lowest, base);
-      const float keep = exp2_fast(highest - new_highest), weight = exp2_fast(new_part - new_highest);
-      UNROLL for (int i = 0; i < 4; i++) x[i] = fused(output[i], weight, x[i] * keep);
-      total = fused(sum, exp2_fast(base - new_lowest), total * exp2_fast(lowest - new_lowest));
+    int first = first_part + own_row;
+    do {
+      float output[BATCH][4], numbers[BATCH][4];
+      UNROLL for (int n = 0; n < BATCH; n++) {
+        const int p = first + n * lane_rows;
+        const float *partial = partials + (i64)(2 * p + (p == first_part ? 1 : 0)) * (HEADS * PARTIAL_WORDS);
+        if (p <= last) {
+          load_partial(output[n], partial + at);
+          load_partial(numbers[n], partial + HEAD_DIM_V);
+        } else {
+          UNROLL for (int i = 0; i < 4; i++) output[n][i] = 0;
+          numbers[n][0] = numbers[n][1] = NEVER;
+          numbers[n][2] = 0;
+        }
+      }
+      float new_highest = highest, new_lowest = lowest;
+      UNROLL for (int n = 0; n < BATCH; n++) {
+        new_highest = max_of(new_highest, numbers[n][0]);
+        new_lowest = max_of(new_lowest, numbers[n][1]);
+      }
+      const float keep = exp2_fast(highest - new_highest);
+      UNROLL for (int i = 0; i < 4; i++) x[i] *= keep;
+      total *= exp2_fast(lowest - new_lowest);
+      UNROLL for (int n = 0; n < BATCH; n++) {
+        const float weight = exp2_fast(numbers[n][0] - new_highest);
+        UNROLL for (int i = 0; i < 4; i++) x[i] = fused(output[n][i], weight, x[i]);
+        total = fused(numbers[n][2], exp2_fast(numbers[n][1] - new_lowest), total);
+      }
       highest = new_highest;
       lowest = new_lowest;
-    };
-    UNROLL_BY_4 for (int p = first_part + own_row; p <= last_part; p += lane_rows) {
-      const float *partial = partials + (i64)(2 * p + (p == first_part ? 1 : 0)) * (HEADS * PARTIAL_WORDS);
-      float output[4], numbers[4];
-      load_partial(output, partial + channel);
-      load_partial(numbers, partial + HEAD_DIM_V);
-      add(output, numbers[0], numbers[1], numbers[2]);
-    }
+      first += BATCH * lane_rows;
+    } while (first <= last);
     for (int mask = quads; mask < WAVE; mask *= 2) {
-      float output[4];
-      UNROLL for (int i = 0; i < 4; i++) output[i] = lane_xor(x[i], mask);
-      add(output, lane_xor(highest, mask), lane_xor(lowest, mask), lane_xor(total, mask));
+      const float their_highest = lane_xor(highest, mask), their_lowest = lane_xor(lowest, mask);
+      const float new_highest = max_of(highest, their_highest), new_lowest = max_of(lowest, their_lowest);
+      const float mine = exp2_fast(highest - new_highest), theirs = exp2_fast(their_highest - new_highest);
+      UNROLL for (int i = 0; i < 4; i++) x[i] = fused(lane_xor(x[i], mask), theirs, x[i] * mine);
+      total = fused(lane_xor(total, mask), exp2_fast(their_lowest - new_lowest), total * exp2_fast(lowest - new_lowest));
+      highest = new_highest;
+      lowest = new_lowest;
     }
-    if (!inside || own_row > 0) continue;
-    const i64 query = (i64)item * HEADS + column;
-    const float root = exp2_fast(0.5f * (highest - lowest)); // the power itself may be too small for fp32
-    const float inverse = total > 0 || total != total ? root / total : 0.0f;
-    UNROLL for (int i = 0; i < 4; i++) store_output(out, query * HEAD_DIM_V + channel + i, x[i] * root * inverse * value_scale);
-    if (channel == 0) {
+    if (rehearsing) {
+      wait_for_previous();
+//@ value_scale
+      scale = value_scale;
+      rehearsing = 0;
+      continue;
+    }
+    if (inside && own_row == 0) {
+      const i64 query = (i64)item * HEADS + column;
+      const float root = exp2_fast(0.5f * (highest - lowest));
+      const float inverse = total > 0 || total != total ? root / total : 0.0f;
+      UNROLL for (int i = 0; i < 4; i++) store_output(out, query * HEAD_DIM_V + partial_channel(at + i), x[i] * root * inverse * scale);
+      if (at == 0) {
 //@ store_lse line_merge
+      }
     }
+    group += shares * (MERGE_THREADS / WAVE);
   }
 }

@@ -29,6 +29,8 @@ DEVICE void let_next_start() { asm volatile("griddepcontrol.launch_dependents;" 
 template <int REGISTERS> DEVICE void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS)); }
 template <int REGISTERS> DEVICE void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS)); }
 
+DEVICE void store_partial(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
+DEVICE void store_partial(float *to, float a, float b, float c, float d) { *(float4 *)to = make_float4(a, b, c, d); }
 // Four words of a partial result that the kernel before has written.
 DEVICE void load_partial(float *x, const float *from) {
   const float4 words = __ldcg((const float4 *)from);

@@ -60,6 +60,7 @@ static void launch(steps *s, hd_kernel *kernel, const hd_tensor *tensors, size_t
   a.tensor_count = count;
   a.workspace = workspace_bytes > 0 ? s->workspace : 0;
   a.workspace_bytes = workspace_bytes;
+  a.lists_settled = 1; /* what runs just before decode is write, which touches no list */
   check(s, hd_launch(kernel, &a, s->stream, s->why),
         "launching"); /* longest 0: for all that a row of the table holds */
 }

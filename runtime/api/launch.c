@@ -72,6 +72,7 @@ static hd_status settle_splits(const hd_kernel *k, const prepared *p, const hd_a
   }
   int64_t longest = a->longest > 0 ? a->longest : room;
   dims[DIM_SPLITS] = a->splits > 0 ? a->splits : api_splits(k, p, dims, longest);
+  dims[DIM_LISTS_SETTLED] = a->lists_settled != 0;
   return HD_OK;
 }
 

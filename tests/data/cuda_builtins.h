@@ -16,6 +16,9 @@ extern const __device__ dim3 threadIdx, blockIdx;
 struct __align__(16) float4 {
   float x, y, z, w;
 };
+struct __align__(8) float2 {
+  float x, y;
+};
 struct __align__(8) uint2 {
   unsigned x, y;
 };
@@ -30,6 +33,8 @@ __device__ unsigned __ballot_sync(unsigned, int), __reduce_add_sync(unsigned, un
 __device__ int __clz(int), __popcll(unsigned long long);
 __device__ unsigned long __cvta_generic_to_shared(const void *);
 __device__ void __syncthreads(), __syncwarp(unsigned = 0xffffffffu);
+__device__ float2 make_float2(float, float);
+__device__ float4 make_float4(float, float, float, float);
 template <typename T> __device__ T __shfl_sync(unsigned, T, int, int = 32);
 template <typename T> __device__ T __shfl_xor_sync(unsigned, T, int, int = 32);
 template <typename T> __device__ T __shfl_up_sync(unsigned, T, unsigned, int = 32);

@@ -107,7 +107,7 @@ class Part(Struct):
 class Arguments(Struct):
     _fields_ = [("size", c_size_t), ("tensors", POINTER(Tensor)), ("tensor_count", c_size_t), ("workspace", c_uint64),
                 ("workspace_bytes", c_int64), ("splits", c_int64), ("longest", c_int64), ("logits_scale", c_float),
-                ("reserved", c_int32), ("k_scale", POINTER(c_float)), ("v_scale", POINTER(c_float))]  # fmt: skip
+                ("lists_settled", c_int32), ("k_scale", POINTER(c_float)), ("v_scale", POINTER(c_float))]  # fmt: skip
 
 
 # Struct of the header: class here.

@@ -171,13 +171,15 @@ class Kernel:
         return view
 
     def launch(self, tensors: Mapping[str, Any] | None = None, /, *, stream: Any = None, workspace: Any = None, splits: int = 0,
-               longest: int = 0, logits_scale: float = 0.0, axes: Mapping[str, Axes] | None = None, **named: Any) -> None:  # fmt: skip
+               longest: int = 0, logits_scale: float = 0.0, lists_settled: bool = False, axes: Mapping[str, Axes] | None = None,
+               **named: Any) -> None:  # fmt: skip
         """Launches it on tensors by name, in a mapping or as keywords: launch(q=q, k_cache=…, out=out).
 
         stream: heddle's, torch's, cupy's, or a number; None: torch's current one where a tensor is torch's, else the one that a
         tensor's array interface names, else the default stream. workspace: a tensor; None: the context's own of that stream.
         splits, longest: of decode, 0: by policy, for the capacity of the page table. k_scale, v_scale: plain numbers where the
-        contract's scale.source is argument.
+        contract's scale.source is argument. lists_settled: the kernel just before this one on the stream writes no page table and
+        no lengths, so they may be read before it has ended.
         """
         scales, views = self._split({**(tensors or {}), **named})
         number = stream_number(stream, views)
@@ -185,7 +187,7 @@ class Kernel:
         if staged and number in self.context._capturing:
             raise ValueError("under capture an emulated device takes tensors in its own memory only: Context.zeros, Context.array")
         packed = Packed(staged.views if staged else views, axes)
-        arguments, keep = self._arguments(packed, views, scales, workspace, number, splits, longest, logits_scale)
+        arguments, keep = self._arguments(packed, views, scales, workspace, number, splits, longest, logits_scale, lists_settled)
         why = diagnostics()
         check(native.library.hd_launch(self._handle, byref(arguments), number, why.handle), f"launching {self}", why)
         if staged:
@@ -198,7 +200,7 @@ class Kernel:
         return scales, self.views({name: what for name, what in given.items() if name not in scales.pointers})
 
     def _arguments(self, packed: Packed, views: Mapping[str, TensorView], scales: Scales, workspace: Any, stream: int, splits: int,
-                   longest: int, logits_scale: float) -> tuple[native.Arguments, Any]:  # fmt: skip
+                   longest: int, logits_scale: float, lists_settled: bool) -> tuple[native.Arguments, Any]:  # fmt: skip
         if workspace is None:
             needed = self.workspace_needed(views, splits, longest) if "q" in views else 0
             workspace = self.context.workspace(needed, stream) if needed else None
@@ -208,10 +210,10 @@ class Kernel:
             held = describe(workspace)
         return native.Arguments(tensors=packed.array, tensor_count=packed.count, workspace=held.address if held else 0,
                                 workspace_bytes=held.span if held else 0, splits=splits, longest=longest,
-                                logits_scale=logits_scale, **scales.pointers), (packed, workspace)  # fmt: skip
+                                logits_scale=logits_scale, lists_settled=lists_settled, **scales.pointers), (packed, workspace)  # fmt: skip
 
     def bind(self, tensors: Mapping[str, Any] | None = None, /, *, workspace: Any = None, splits: int = 0, longest: int = 0,
-             logits_scale: float = 0.0, axes: Mapping[str, Axes] | None = None, **named: Any) -> Binding:  # fmt: skip
+             logits_scale: float = 0.0, lists_settled: bool = False, axes: Mapping[str, Axes] | None = None, **named: Any) -> Binding:  # fmt: skip
         """Arguments bound once, for launches that differ in addresses only. Without `workspace` the binding has one of its own."""
         scales, views = self._split({**(tensors or {}), **named})
         if self.context.info.emulated and any(v.on_host and not self.context.owns(v) for v in views.values()):
@@ -219,7 +221,7 @@ class Kernel:
         if workspace is None:
             needed = self.workspace_needed(views, splits, longest)
             workspace = Buffer(self.context, (needed,), "int8") if needed else None
-        arguments, keep = self._arguments(Packed(views, axes), views, scales, workspace, 0, splits, longest, logits_scale)
+        arguments, keep = self._arguments(Packed(views, axes), views, scales, workspace, 0, splits, longest, logits_scale, lists_settled)
         handle, why = c_void_p(), diagnostics()
         check(native.library.hd_bind(self._handle, byref(arguments), byref(handle), why.handle), f"binding {self}", why)
         return Binding(self, handle, keep)

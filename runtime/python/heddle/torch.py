@@ -27,7 +27,7 @@ _OPTIONAL = ("v_cache", "k_scale", "v_scale", "page_table", "lengths", "kv_indpt
              "token_list", "row_sequences")  # fmt: skip
 _INPUTS = "str kernel, Tensor q, Tensor k_cache, *, " + ", ".join(f"Tensor? {name}=None" for name in _OPTIONAL)
 _NUMBERS = "float? k_scale_value=None, float? v_scale_value=None"  # where scale.source is argument
-_SETTINGS = f"int splits=0, int longest=0, float logits_scale=0.0, {_NUMBERS}"
+_SETTINGS = f"int splits=0, int longest=0, float logits_scale=0.0, bool lists_settled=False, {_NUMBERS}"
 
 _library = torch.library.Library("heddle", "DEF")
 # Compilers may choose other strides for what they compute; these operators say which ones they take.
@@ -89,7 +89,7 @@ def _by_type(scales: dict[str, Any]) -> dict[str, Any]:
 
 
 def _decode_out(kernel: str, q: Tensor, k_cache: Tensor, *, out: Tensor, lse: Tensor | None = None, workspace: Tensor | None = None,
-                splits: int = 0, longest: int = 0, logits_scale: float = 0.0, k_scale_value: float | None = None,
+                splits: int = 0, longest: int = 0, logits_scale: float = 0.0, lists_settled: bool = False, k_scale_value: float | None = None,
                 v_scale_value: float | None = None, **optional: Tensor | None) -> None:  # fmt: skip
     k = _find(kernel)
     tensors: dict[str, Any] = {"q": q, "k_cache": k_cache, **{n: t for n, t in optional.items() if t is not None}, "out": out}
@@ -98,7 +98,7 @@ def _decode_out(kernel: str, q: Tensor, k_cache: Tensor, *, out: Tensor, lse: Te
     if workspace is None:
         workspace = _workspace(k, tensors, splits, longest)
     tensors |= _numbers(k_scale_value, v_scale_value)
-    k.launch(tensors, workspace=workspace, splits=splits, longest=longest, logits_scale=logits_scale)
+    k.launch(tensors, workspace=workspace, splits=splits, longest=longest, logits_scale=logits_scale, lists_settled=lists_settled)
 
 
 def _decode(kernel: str, q: Tensor, k_cache: Tensor, **rest: Any) -> tuple[Tensor, Tensor]:
@@ -135,7 +135,7 @@ def _fake_write(kernel: str, k: Tensor, v: Tensor | None, slot_mapping: Tensor, 
 
 
 def decode(kernel: Kernel, q: Tensor, k_cache: Tensor, v_cache: Tensor | None = None, *, out: Tensor | None = None, lse: Tensor | None = None,
-           workspace: Tensor | None = None, splits: int = 0, longest: int = 0, logits_scale: float = 0.0,
+           workspace: Tensor | None = None, splits: int = 0, longest: int = 0, logits_scale: float = 0.0, lists_settled: bool = False,
            **tensors: Tensor | float | None) -> Any:  # fmt: skip
     """Attention of q [seqs · rows, q_heads, head_dim] over the cache, on torch's current stream: out, or (out, lse) where the contract
     has lse. `tensors`: the other inputs by name; k_scale and v_scale are numbers where scale.source is argument. Given `out` it is
@@ -143,9 +143,10 @@ def decode(kernel: Kernel, q: Tensor, k_cache: Tensor, v_cache: Tensor | None = 
     name, tensors = kernel_name(kernel), _by_type(tensors)
     if out is not None:
         torch.ops.heddle.decode_out(name, q, k_cache, v_cache=v_cache, **tensors, out=out, lse=lse, workspace=workspace, splits=splits,
-                                    longest=longest, logits_scale=logits_scale)  # fmt: skip
+                                    longest=longest, logits_scale=logits_scale, lists_settled=lists_settled)  # fmt: skip
         return None
-    result = torch.ops.heddle.decode(name, q, k_cache, v_cache=v_cache, **tensors, splits=splits, longest=longest, logits_scale=logits_scale)
+    result = torch.ops.heddle.decode(name, q, k_cache, v_cache=v_cache, **tensors, splits=splits, longest=longest,
+                                     logits_scale=logits_scale, lists_settled=lists_settled)  # fmt: skip
     return result if "lse" in kernel._tensors else result[0]
 
 
