@@ -78,7 +78,7 @@ static int stage_bytes(const contract *c) {
 
 /* Bytes of dynamic shared memory: as templates/decode_ring.hip lays them out. */
 static int shared_bytes(const contract *c, const ring_plan *p) {
-  int operands = 2 * p->column_heads * (c->head_dim.qk + TILE),
+  int operands = (c->head_dim.qk + TILE) / CHUNK * (2 * p->column_heads + 1) * CHUNK,
       rows = 4 * (2 * 4 + 4 + 1 + 3) * p->column_heads;
   int items = 2 * (2 * c->query.heads_per_kv * c->head_dim.qk + 48);
   int exchange = (p->consumers - 1) * c->head_dim.v * p->column_heads * 4;

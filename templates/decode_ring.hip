@@ -23,9 +23,9 @@ constexpr u32 K_BYTES = TILE * HEAD_DIM_QK, V_BYTES = TILE * HEAD_DIM_V, SCALE_B
 constexpr u32 STAGE_BYTES = K_BYTES + V_BYTES + (SCALED ? 2 * SCALE_BYTES : 0);
 constexpr int CHUNKS = HEAD_DIM_QK / 16;          // of K and q: 16 channels
 constexpr int TOKEN_CHUNKS = TILE / 16;           // of V and the weights: 16 tokens
-constexpr u32 CHUNK_BYTES = 2 * COLUMN_HEADS * 16; // of q or the weights: [half][head][8] fp16
+constexpr u32 CHUNK_BYTES = 2 * COLUMN_HEADS * 16 + 16; // of q or the weights: [half][head][8] fp16, and on to other banks
 constexpr u32 QUERY_BYTES = HEADS * HEAD_DIM_QK * 2; // as it is stored
-constexpr u32 Q_BYTES = HEAD_DIM_QK * COLUMN_HEADS * 2, P_BYTES = TILE * COLUMN_HEADS * 2;
+constexpr u32 Q_BYTES = CHUNKS * CHUNK_BYTES, P_BYTES = TOKEN_CHUNKS * CHUNK_BYTES;
 constexpr int PIECES = TILE / PIECE;
 constexpr int COPIES = PIECES * (K_SLICES + 1);   // of a tile: K slices and one V copy for each piece
 constexpr int PARTIAL_RUN = 2 * VALUE_PRODUCTS;    // channels of a thread
@@ -165,6 +165,20 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h;
       const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h;
 //@ scale_heads
+      const bool begins = producer == PRODUCERS - 1 && (i == 0 || tile == 0); // an item
+      shared_item &next = items[item % 2];
+      if (begins) {
+        if (item >= 2) wait_for(shared_address(&next.empty), (item / 2 & 1) ^ 1);
+        if (lane == 0) {
+          const int rest = end - begin - i;
+          next.item = (i64)at.list * source.heads + at.kv_head;
+          next.length = length;
+          next.first_tile = tile;
+          next.end_tile = at.tiles - tile < rest ? at.tiles : tile + rest;
+          next.whole = tile == 0 && next.end_tile == at.tiles;
+          next.last = next.end_tile - tile == rest;
+        }
+      }
       if (i >= STAGES) wait_for(empty + 8 * stage, (i / STAGES & 1) ^ 1);
       const u32 bar = full + 8 * stage, to = stages + stage * STAGE_BYTES;
       u32 bytes = 0;
@@ -175,6 +189,16 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       if (lane == 0) arrive_expecting(bar, bytes);
       __syncwarp();
       if (early && i == 0) wait_for_previous();
+      if (begins) {
+        if (lane == 0) {
+          const i64 query = ((i64)at.list * source.heads + at.kv_head) * QUERY_BYTES;
+          const u32 ready = shared_address(&next.full);
+          arrive_expecting(ready, QUERY_BYTES);
+          copy_bulk(shared_address(stored_queries + item % 2 * QUERY_BYTES), (const u8 *)q + query, QUERY_BYTES, ready, policy);
+        }
+        __syncwarp();
+        item++;
+      }
       UNROLL for (int r = 0; r < COPIES_PER_LANE; r++) {
         const int piece = piece_of(r), slice = copy_of(r) % (K_SLICES + 1), token = tile * TILE + piece;
         if (copy_of(r) >= COPIES || token >= length) continue;
@@ -188,24 +212,6 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
                     PIECE * HEAD_DIM_V, bar, policy);
       }
 //@ copy_scales
-      if (producer == 0 && (i == 0 || tile == 0)) {
-        shared_item &next = items[item % 2];
-        const u32 ready = shared_address(&next.full);
-        if (item >= 2) wait_for(shared_address(&next.empty), (item / 2 & 1) ^ 1);
-        if (lane == 0) {
-          const int rest = end - begin - i;
-          next.item = (i64)at.list * source.heads + at.kv_head;
-          next.length = length;
-          next.first_tile = tile;
-          next.end_tile = at.tiles - tile < rest ? at.tiles : tile + rest;
-          next.whole = tile == 0 && next.end_tile == at.tiles;
-          next.last = next.end_tile - tile == rest;
-          arrive_expecting(ready, QUERY_BYTES);
-          copy_bulk(shared_address(stored_queries + item % 2 * QUERY_BYTES), (const u8 *)q + next.item * QUERY_BYTES, QUERY_BYTES, ready, policy);
-        }
-        __syncwarp();
-        item++;
-      }
       if (i + 1 == end - begin) break;
       if (++at.tile == at.tiles) next_item(line, at);
       find_pages();
@@ -246,7 +252,9 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       float x[16];
       UNROLL for (int c = 0; c < 16; c++) x[c] = 0;
       if (q_head < HEADS) {
-        const u32 *const stored = (const u32 *)(stored_queries + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32);
+        u32 stored[8];
+        load_shared(stored, stored_queries + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32);
+        load_shared(stored + 4, stored_queries + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32 + 16);
         UNROLL for (int c = 0; c < 8; c++) QUERY::unpack(stored[c], x + 2 * c);
       }
       float largest = 0;
@@ -258,11 +266,14 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       exponent = exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
       const float up = float_of((u32)(127 + exponent) << 23);
       UNROLL for (int c = 0; c < 16; c++) x[c] *= up;
-      u32 *const to = (u32 *)(q_memory + (q_chunk * 2 * COLUMN_HEADS + q_head) * 16);
+      u32 low[4], high[4];
       UNROLL for (int c = 0; c < 4; c++) {
-        to[c] = format_fp16::pack(x + 4 * c);
-        to[COLUMN_HEADS * 4 + c] = format_fp16::pack(x + 4 * c + 2);
+        low[c] = format_fp16::pack(x + 4 * c);
+        high[c] = format_fp16::pack(x + 4 * c + 2);
       }
+      u8 *const to = q_memory + q_chunk * CHUNK_BYTES + q_head * 16;
+      store_shared(to, low);
+      store_shared(to + COLUMN_HEADS * 16, high);
       // an infinite element makes the row NaN, as its products would
       if (q_chunk == 0) row.q_scale[q_head] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f) * logits;
     }
@@ -458,7 +469,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
         const int head = head_of(j);
         if (head >= HEADS) continue;
         const float root = exp2_fast(0.5f * (top[j] - P_SHIFT - base[j])); // the power itself may be too small for fp32
-        const float inverse = sum[j] > 0 || sum[j] != sum[j] ? root / sum[j] : 0.0f;
+        const float inverse = sum[j] > 0 || sum[j] != sum[j] ? root * reciprocal_fast(sum[j]) : 0.0f;
         UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
           UNROLL for (int half = 0; half < 2; half++)
             store_output(out, (item * HEADS + head) * HEAD_DIM_V + m * 64 + w * 16 + half * 8 + g, output[m][half][j] * root * inverse * value_scale);

@@ -112,7 +112,7 @@ KERNEL_REGISTERS(MERGE_REGISTERS) void heddle_merge(
     if (inside && own_row == 0) {
       const i64 query = (i64)item * HEADS + column;
       const float root = exp2_fast(0.5f * (highest - lowest));
-      const float inverse = total > 0 || total != total ? root / total : 0.0f;
+      const float inverse = total > 0 || total != total ? root * reciprocal_fast(total) : 0.0f;
       UNROLL for (int i = 0; i < 4; i++) store_output(out, query * HEAD_DIM_V + partial_channel(at + i), x[i] * root * inverse * scale);
       if (at == 0) {
 //@ store_lse line_merge

@@ -33,6 +33,7 @@ __device__ unsigned __ballot_sync(unsigned, int), __reduce_add_sync(unsigned, un
 __device__ int __clz(int), __popcll(unsigned long long);
 __device__ unsigned long __cvta_generic_to_shared(const void *);
 __device__ void __syncthreads(), __syncwarp(unsigned = 0xffffffffu);
+__device__ uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
 __device__ float2 make_float2(float, float);
 __device__ float4 make_float4(float, float, float, float);
 template <typename T> __device__ T __shfl_sync(unsigned, T, int, int = 32);
