@@ -277,33 +277,20 @@ void write_arguments(const kernel_descriptor *k, text *out) {
   }
 }
 
-/* What is emitted: the contract for this target, each layout in its fewest factors, so that runs are found
- * whole. */
-static contract resolve(const contract *c, const target *t) {
-  contract resolved = contract_resolve(c, t->fp8);
-  layout *const layouts[] = {&resolved.kv.k, &resolved.kv.v, &resolved.scale.k, &resolved.scale.v};
-  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-    layout_canonicalize(layouts[i]);
-  return resolved;
-}
-
 hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *errors) {
-  contract resolved = resolve(c, t);
   if (o == OPERATION_READ) return HD_OK;
-  decode_plan decode;
-  write_plan write;
-  if (o == OPERATION_WRITE) return plan_write(&resolved, v, t, &write, errors);
-  hd_status status = plan_decode(&resolved, v, t, &decode, errors);
-  if (status == HD_OK && decode.structure == STRUCTURE_RING && t->family == FAMILY_CUDA) {
-    ring_plan ring;
-    status = plan_ring(&resolved, v, t, &ring, errors);
+  if (o == OPERATION_DECODE) {
+    decode_solution solution;
+    return plan_solve(c, v, t, &solution, errors);
   }
-  return status;
+  contract resolved = plan_contract(c, t);
+  write_plan write;
+  return plan_write(&resolved, v, t, &write, errors);
 }
 
 hd_status emit_operation(const contract *c, operation o, const variant *v, const target *t,
                          const template_source *templates, emission *out_emission, diags *errors) {
-  contract resolved = resolve(c, t);
+  contract resolved = plan_contract(c, t);
   descriptor d;
   memset(&d, 0, sizeof d);
   text source, name;

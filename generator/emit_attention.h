@@ -33,7 +33,6 @@ void write_merge_shape(text *out);
  */
 
 bool fill_staged(const attention_fences *f, const decode_plan *p, const char *name, text *out);
-void write_staged_summary(const decode_plan *p, text *out);
 void write_staged_shape(const decode_plan *p, text *out);
 
 hd_status emit_ring(const contract *c, const variant *v, const target *t, const template_source *templates,

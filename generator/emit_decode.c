@@ -9,59 +9,6 @@ typedef struct decode_fences {
   const decode_plan *plan;
 } decode_fences;
 
-static int v_load(const decode_plan *p) {
-  return p->v_channels > 1 ? p->v_channels : p->v_tokens;
-}
-
-static void write_operand(const char *side, const matrix_op *op, bool widen, dtype stored, text *out) {
-  text_addf(out, "//   %s: %s, ", side, op->name);
-  if (widen)
-    text_addf(out, "stored %s widened to %s, exactly.\n", dtype_name(stored), dtype_name(op->operand));
-  else
-    text_add(out, "operands as stored.\n");
-}
-
-/* What the plan found, for the reader of the source. */
-static void write_summary(const contract *c, const decode_plan *p, text *out) {
-  const matrix_op *op = p->op;
-  int bytes = dtype_bytes(c->kv.k_dtype), v_bytes = dtype_bytes(c->kv.v_dtype);
-  text_addf(out, "// ---- solved by the generator\n//\n");
-  if (p->structure == STRUCTURE_RING)
-    write_staged_summary(p, out);
-  else if (*p->structure_reason)
-    text_addf(out, "// Structure: direct to registers, since %s.\n", p->structure_reason);
-  text_addf(out, "// Products: %d %s rows x %d columns; q in %d part%s, weights in %d%s.\n", op->rows,
-            "token or channel", op->columns, p->q_parts, p->q_parts > 1 ? "s" : "", p->p_parts,
-            p->folded ? ", parts side by side in one product" : "");
-  write_operand("K", op, p->widen, c->kv.k_dtype, out);
-  write_operand("V", p->value_op, p->value_widen, c->kv.v_dtype, out);
-  if (p->tail_op) write_operand("K's tail", p->tail_op, false, c->kv.tail.dtype, out);
-  if (p->column_groups > 1 || p->slices > 1)
-    text_addf(out, "// To save registers %d workgroup%s share%s the queries and %d the channels of V.\n",
-              p->column_groups, p->column_groups > 1 ? "s" : "", p->column_groups > 1 ? "" : "s", p->slices);
-  text_addf(out, "// Tile: %d tokens a wave, %d a lane group; %d waves.\n", p->tile, p->list, p->waves);
-  text_addf(out, "// K: loads of %d bytes along channels, straight into fragments.\n", p->k_load * bytes);
-  if (p->k_pieces > 1)
-    text_addf(out, "// To save registers K is loaded in %d pieces of %d channels, two at a time.\n",
-              p->k_pieces, p->k_list / p->k_pieces * op->groups);
-  if (p->v_channels > 1)
-    text_addf(out, "// V: loads of %d bytes along channels, transposed in registers by byte permutes.\n",
-              p->v_channels * v_bytes);
-  else
-    text_addf(out, "// V: loads of %d bytes along tokens, straight into fragments.\n", p->v_tokens * v_bytes);
-  if (p->k_load * bytes < 16 || v_load(p) * v_bytes < 16)
-    text_addf(out, "// Loads narrower than 16 bytes: %s.\n",
-              p->k_load * bytes < 16 && v_load(p) * v_bytes < 16 ? "K and V"
-              : p->k_load * bytes < 16                           ? "K"
-                                                                 : "V");
-  text_addf(out, "// Loads are requested %s; the query stays in %s.\n",
-            p->early_loads ? "as early as their place is free" : "late, to save registers",
-            p->query_in_lds ? "LDS" : "registers");
-  text_addf(out, "// The waves meet in LDS with %d of their %d channel tiles at a time.\n", p->exchange,
-            p->blocks * p->value_tiles);
-  text_addf(out, "// Vector registers, estimated: %d of %d.\n\n", p->registers, p->target->vgprs);
-}
-
 static void write_shape(const contract *c, const decode_plan *p, text *out) {
   const matrix_op *op = p->op, *value_op = p->value_op;
   write_int(out, "HEADS", c->query.heads_per_kv);
@@ -210,7 +157,9 @@ static void write_tail(const contract *c, const decode_plan *p, text *out) {
 }
 
 static void write_solved(const contract *c, const decode_plan *p, text *out) {
-  write_summary(c, p, out);
+  text_add(out, "// ---- solved by the generator\n//\n");
+  plan_write_summary(c, p, "// ", out);
+  text_add(out, "\n");
   write_shape(c, p, out);
   write_products(p, out);
   text_add(out, "// Elements from the first of a page and head. The strides of pages and heads are run-time "

@@ -12,25 +12,10 @@ typedef struct ring_fences {
   const ring_plan *plan;
 } ring_fences;
 
-static void write_summary(const contract *c, const ring_plan *p, text *out) {
-  text_add(out, "// ---- solved by the generator\n//\n");
-  text_addf(out,
-            "// Structure: a ring of %d stages of %d tokens in shared memory, %d bytes; %d "
-            "warpgroup%s to compute, %d workgroup%s a compute unit.\n",
-            p->stages, p->tile, p->lds_bytes, p->consumers, p->consumers > 1 ? "s" : "", p->resident,
-            p->resident > 1 ? "s" : "");
-  if (p->k_slices == 1)
-    text_addf(out, "// K: pages of %d tokens copied whole.\n", p->piece);
-  else
-    text_addf(out, "// K: %d tokens of 16 channels a copy, %d copies.\n", p->piece, p->k_slices);
-  text_addf(out, "// V: %d tokens copied together, channels as rows of the value product.\n", p->piece);
-  text_addf(out,
-            "// K and V are widened to fp16 for the products, exactly; %d query heads in %d columns.\n\n",
-            c->query.heads_per_kv, p->column_heads);
-}
-
 static void write_solved(const contract *c, const ring_plan *p, text *out) {
-  write_summary(c, p, out);
+  text_add(out, "// ---- solved by the generator\n//\n");
+  plan_write_ring_summary(c, p, "// ", out);
+  text_add(out, "\n");
   write_int(out, "HEADS", c->query.heads_per_kv);
   write_int(out, "HEAD_DIM_QK", c->head_dim.qk);
   write_int(out, "HEAD_DIM_V", c->head_dim.v);

@@ -15,23 +15,6 @@ static void write_order(const char *name, const piece_order *o, const char *head
   text_addf(out, ", %d> %s;\n", o->pad, name);
 }
 
-static void write_pieces(const char *name, const piece_order *o, text *out) {
-  text_addf(out, "// %s: pieces of %d %s of one %s, neighbours in memory along %s; %d copies a tile.\n", name,
-            o->tokens > 1 ? o->tokens : o->channels, o->tokens > 1 ? "tokens" : "channels",
-            o->tokens > 1 ? "channel" : "token", o->tokens_first ? "tokens" : "channels", o->copies);
-}
-
-void write_staged_summary(const decode_plan *p, text *out) {
-  const staged_plan *s = &p->staged;
-  text_addf(
-      out,
-      "// Structure: a ring of %d stages of %d tokens in LDS for each wave, %d bytes; %d tokens of a tile "
-      "share a page.\n",
-      s->stages, p->tile, s->ring_bytes, s->stretch);
-  write_pieces("K", &s->k, out);
-  write_pieces("V", &s->v, out);
-}
-
 void write_staged_shape(const decode_plan *p, text *out) {
   const staged_plan *s = &p->staged;
   if (!is_staged(p)) {

@@ -109,6 +109,56 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
 hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan,
                      diags *errors);
 
+/* ---- As a whole ---- */
+
+/* What is emitted for `c`: its dtypes resolved for the target, each layout in its fewest factors, so that
+ * runs are found whole. */
+contract plan_contract(const contract *c, const target *t);
+
+/* All that is solved for decode. `ring` holds where `on_line`: a ring on sm_90, whose workgroups take parts of
+ * the line of all tiles. */
+typedef struct decode_solution {
+  contract contract; /* plan_contract's */
+  decode_plan plan;
+  bool on_line;
+  ring_plan ring;
+} decode_solution;
+
+hd_status plan_solve(const contract *c, const variant *v, const target *t, decode_solution *out_solution,
+                     diags *errors);
+
+/* What was solved, in sentences: one a line, each behind `mark` ("// "). */
+void plan_write_summary(const contract *c, const decode_plan *p, const char *mark, text *out);
+void plan_write_ring_summary(const contract *c, const ring_plan *p, const char *mark, text *out);
+
+/* ---- Places ---- */
+
+/* What one lane takes of K or V: `tokens` x `channels` elements from (token, channel) of the first tile on. One
+ * of the two is 1, but for copies of whole pages. */
+typedef struct plan_place {
+  int lane;
+  int token, channel;
+  int tokens, channels;
+} plan_place;
+
+enum { PLAN_MOST_PLACES = 512 };
+
+/* How K and V leave memory. */
+typedef enum load_kind {
+  LOAD_REGISTERS, /* a wave's loads, straight into fragments */
+  LOAD_PIECES,    /* a wave's copies into LDS, a piece of 16 bytes a lane */
+  LOAD_BULK       /* one lane's copy of many bytes into shared memory */
+} load_kind;
+load_kind plan_load_kind(const decode_solution *s);
+
+/* What the lanes take by the first load, or copy, of a tile; what the operand of the first matrix instruction
+ * is made of. Channels that the head does not have are left out. How many places; lanes ascend. */
+int plan_first_load(const decode_solution *s, bool is_k, plan_place out_places[PLAN_MOST_PLACES]);
+int plan_first_operand(const decode_solution *s, bool is_k, plan_place out_places[PLAN_MOST_PLACES]);
+/* All that one lane of a wave reads of a tile of K or V, where loads or pieces are a lane's: at most
+ * PLAN_MOST_PLACES, else the first of them. */
+int plan_lane_reads(const decode_solution *s, bool is_k, int lane, plan_place out_places[PLAN_MOST_PLACES]);
+
 /* Greatest common divisor: of a page and a tile, the tokens that always share both. */
 int plan_gcd(int a, int b);
 

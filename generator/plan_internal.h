@@ -27,6 +27,14 @@ int lds_beside_outputs(const decode_plan *p, int waves);
  * the result says why (a static text); what was asked for and does not fit is an error besides. */
 const char *plan_staged(const contract *c, const variant *v, int queries, decode_plan *p, diags *errors);
 
+/* What a lane's n-th read takes of K, or V: false when there is no such read. Of K k_chunk channels, of V
+ * what a load takes. */
+bool plan_read_of_k(const decode_plan *p, int n, int index, int group, int *out_token, int *out_channel);
+bool plan_read_of_v(const decode_plan *p, int n, int index, int group, int *out_token, int *out_channel);
+/* Where a piece lies in its stretch, and which lies there: each undoes the other. Every stretch is turned
+ * alike, whatever its own number. */
+int plan_turned(const int turn[TURNED_BITS], int piece);
+
 /* Whether every fragment of K lies within one group of channels that share a scale. */
 static inline bool plan_parts_whole(const decode_plan *p) {
   int chunk = p->k_chunk > p->op->elements ? p->k_chunk : p->op->elements;

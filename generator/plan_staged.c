@@ -73,22 +73,6 @@ static int piece_of(const piece_order *o, int stretch, int head_dim, int token, 
   return o->tokens_first ? column * rows + row : row * columns + column;
 }
 
-/* What a lane's n-th read takes of K, or V: false when there is no such read. */
-static bool read_of_k(const decode_plan *p, int n, int index, int group, int *out_token, int *out_channel) {
-  int chunks = p->k_list / p->k_chunk, run = p->op->row_run;
-  if (n >= p->score_tiles * chunks) return false;
-  *out_token = index / run * p->list + index % run + n / chunks * run;
-  *out_channel = (n % chunks * p->op->groups + group) * p->k_chunk;
-  return true;
-}
-static bool read_of_v(const decode_plan *p, int n, int index, int group, int *out_token, int *out_channel) {
-  int across = p->value_tiles / p->v_channels;
-  if (n >= across * (p->list / p->v_tokens)) return false;
-  *out_token = group * p->list + n / across * p->v_tokens;
-  *out_channel = (n % across * p->op->rows + index) * p->v_channels;
-  return true;
-}
-
 typedef bool (*read_place)(const decode_plan *p, int n, int index, int group, int *out_token,
                            int *out_channel);
 
@@ -112,15 +96,8 @@ static bool whole_segments(const contract *c, const decode_plan *p, const layout
 
 /* What the emulator's estimate favours: the same bytes in fewer segments of memory. */
 static bool favoured(const contract *c, const decode_plan *p) {
-  return !whole_segments(c, p, &c->kv.k, c->kv.k_dtype, read_of_k) ||
-         !whole_segments(c, p, &c->kv.v, c->kv.v_dtype, read_of_v);
-}
-
-/* Where a piece lies in its stretch. Every stretch is turned alike, whatever its own number. */
-static int turned(const int turn[TURNED_BITS], int piece) {
-  for (int bit = 0, from = piece; bit < TURNED_BITS; bit++)
-    if (turn[bit]) piece ^= (from >> turn[bit] & 1) << bit;
-  return piece;
+  return !whole_segments(c, p, &c->kv.k, c->kv.k_dtype, plan_read_of_k) ||
+         !whole_segments(c, p, &c->kv.v, c->kv.v_dtype, plan_read_of_v);
 }
 
 /* What the lanes of a pass want, for the reads of the first few fragments. */
@@ -153,7 +130,7 @@ static int conflicts(const lane_reads *reads, const int turn[TURNED_BITS], int p
   for (int pass = 0; pass < reads->passes && extra < limit; pass++) {
     int wanted[PIECES_OF_BANKS], most = 0;
     for (int k = 0; k < PIECES_OF_BANKS; k++) {
-      wanted[k] = turned(turn, reads->piece[pass][k]) + reads->stretch[pass][k] * (reads->count + pad);
+      wanted[k] = plan_turned(turn, reads->piece[pass][k]) + reads->stretch[pass][k] * (reads->count + pad);
       int same = 1;
       bool seen = false;
       for (int j = 0; j < k; j++) {
@@ -295,8 +272,8 @@ const char *plan_staged(const contract *c, const variant *v, int queries, decode
     return "the ring has no resident workgroups to choose";
   }
   shorten_lists(c, queries, &ring);
-  spread_pieces(&ring, c->head_dim.qk, read_of_k, &ring.staged.k);
-  spread_pieces(&ring, c->head_dim.v, read_of_v, &ring.staged.v);
+  spread_pieces(&ring, c->head_dim.qk, plan_read_of_k, &ring.staged.k);
+  spread_pieces(&ring, c->head_dim.v, plan_read_of_v, &ring.staged.v);
   add_pads(&ring);
   diags ignored;
   diags_init(&ignored);

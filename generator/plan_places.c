@@ -1,0 +1,136 @@
+/* Which lane takes which tokens and channels, as the templates have it: decode.hip (load_k, load_v,
+ * listed_channel, channel_of), decode_staged.hip (find_places) and decode_ring.hip (token_of,
+ * load_fragments). */
+#include "plan_internal.h"
+
+bool plan_read_of_k(const decode_plan *p, int n, int index, int group, int *out_token, int *out_channel) {
+  int chunks = p->k_list / p->k_chunk, run = p->op->row_run;
+  if (n >= p->score_tiles * chunks) return false;
+  *out_token = index / run * p->list + index % run + n / chunks * run;
+  *out_channel = (n % chunks * p->op->groups + group) * p->k_chunk;
+  return true;
+}
+
+bool plan_read_of_v(const decode_plan *p, int n, int index, int group, int *out_token, int *out_channel) {
+  int across = p->value_tiles / p->v_channels;
+  if (n >= across * (p->list / p->v_tokens)) return false;
+  *out_token = group * p->list + n / across * p->v_tokens;
+  *out_channel = (n % across * p->op->rows + index) * p->v_channels;
+  return true;
+}
+
+int plan_turned(const int turn[TURNED_BITS], int piece) {
+  for (int bit = 0, from = piece; bit < TURNED_BITS; bit++)
+    if (turn[bit]) piece ^= (from >> turn[bit] & 1) << bit;
+  return piece;
+}
+
+load_kind plan_load_kind(const decode_solution *s) {
+  return s->on_line ? LOAD_BULK : s->plan.structure == STRUCTURE_RING ? LOAD_PIECES : LOAD_REGISTERS;
+}
+
+static int index_of(const matrix_op *op, int lane) {
+  return lane / op->row_stride % op->rows;
+}
+static int group_of(const matrix_op *op, int lane) {
+  return lane / op->group_stride % op->groups;
+}
+
+/* Channels that are there to be read. */
+static int channels_of(const decode_solution *s, bool is_k) {
+  return is_k ? contract_coded_k(&s->contract) : s->contract.head_dim.v;
+}
+
+typedef struct place_list {
+  int count, channels;
+  plan_place *items;
+} place_list;
+
+static void add_place(place_list *l, plan_place p) {
+  if (p.channel < l->channels && l->count < PLAN_MOST_PLACES) l->items[l->count++] = p;
+}
+
+/* Lane `lane`'s n-th load into registers: of K, which is read in chunks, only k_load channels at a time. */
+static bool add_read(const decode_plan *p, bool is_k, int n, int lane, place_list *l) {
+  int index = index_of(p->op, lane), group = group_of(p->op, lane), token, channel;
+  if (is_k) {
+    int loads = p->k_chunk / p->k_load;
+    if (!plan_read_of_k(p, n / loads, index, group, &token, &channel)) return false;
+    add_place(l, (plan_place){lane, token, channel + n % loads * p->k_load, 1, p->k_load});
+    return true;
+  }
+  if (!plan_read_of_v(p, n, index, group, &token, &channel)) return false;
+  add_place(l, (plan_place){lane, token, channel, p->v_tokens, p->v_channels});
+  return true;
+}
+
+/* The piece that a lane brings by the first copy: of the tile's first stretch. */
+static void add_piece(const decode_solution *s, bool is_k, int lane, place_list *l) {
+  const staged_plan *ring = &s->plan.staged;
+  const piece_order *o = is_k ? &ring->k : &ring->v;
+  int rows = ring->stretch / o->tokens, columns = l->channels / o->channels;
+  int piece = plan_turned(o->turn, lane);
+  int row = o->tokens_first ? piece % rows : piece / columns;
+  int column = o->tokens_first ? piece / rows : piece % columns;
+  add_place(l, (plan_place){lane, row * o->tokens, column * o->channels, o->tokens, o->channels});
+}
+
+/* Copies of a tile are dealt to the producers' warps in turn: K's slices of a piece, then V. */
+static void add_bulk(const decode_solution *s, bool is_k, place_list *l) {
+  const ring_plan *r = &s->ring;
+  enum { PRODUCERS = 4, SLICE = 16 };
+  int channels = is_k && r->k_slices > 1 ? SLICE : l->channels;
+  add_place(l, (plan_place){is_k ? 0 : r->k_slices / PRODUCERS, 0, 0, r->piece, channels});
+}
+
+int plan_first_load(const decode_solution *s, bool is_k, plan_place out[PLAN_MOST_PLACES]) {
+  place_list l = {.channels = channels_of(s, is_k), .items = out};
+  const load_kind kind = plan_load_kind(s);
+  if (kind == LOAD_BULK) add_bulk(s, is_k, &l);
+  for (int lane = 0; kind != LOAD_BULK && lane < s->plan.target->wave; lane++)
+    if (kind == LOAD_PIECES)
+      add_piece(s, is_k, lane, &l);
+    else
+      add_read(&s->plan, is_k, 0, lane, &l);
+  return l.count;
+}
+
+/* The first fragment of score tile 0, or of channel tile 0. */
+static void add_fragment(const decode_plan *p, bool is_k, int lane, place_list *l) {
+  const matrix_op *op = is_k ? p->op : p->value_op;
+  int index = index_of(op, lane), group = group_of(op, lane);
+  if (!is_k) {
+    add_place(l, (plan_place){lane, group * p->list, index * p->v_channels, op->elements, 1});
+    return;
+  }
+  int token = index / op->row_run * p->list + index % op->row_run;
+  int run = smallest(op->elements, p->k_chunk);
+  for (int i = 0; i < op->elements; i += run)
+    add_place(l, (plan_place){lane, token,
+                              (i / p->k_chunk * op->groups + group) * p->k_chunk + i % p->k_chunk, 1, run});
+}
+
+/* Four bytes of a 16-byte chunk in each of two rows: of warp 0 in the first product of a warpgroup. */
+static void add_ring_fragment(bool is_k, int lane, place_list *l) {
+  int g = lane / 4, t = lane % 4;
+  for (int half = 0; half < 2; half++)
+    add_place(l, is_k ? (plan_place){lane, g / 2 * 4 + half * 2 + g % 2, 4 * t, 1, 4}
+                      : (plan_place){lane, 4 * t, half * 8 + g, 4, 1});
+}
+
+int plan_first_operand(const decode_solution *s, bool is_k, plan_place out[PLAN_MOST_PLACES]) {
+  place_list l = {.channels = channels_of(s, is_k), .items = out};
+  for (int lane = 0; lane < s->plan.target->wave; lane++)
+    if (s->on_line)
+      add_ring_fragment(is_k, lane, &l);
+    else
+      add_fragment(&s->plan, is_k, lane, &l);
+  return l.count;
+}
+
+int plan_lane_reads(const decode_solution *s, bool is_k, int lane, plan_place out[PLAN_MOST_PLACES]) {
+  place_list l = {.channels = channels_of(s, is_k), .items = out};
+  for (int n = 0; !s->on_line && l.count < PLAN_MOST_PLACES && add_read(&s->plan, is_k, n, lane, &l); n++)
+    continue;
+  return l.count;
+}
