@@ -159,6 +159,16 @@ int plan_first_operand(const decode_solution *s, bool is_k, plan_place out_place
  * PLAN_MOST_PLACES, else the first of them. */
 int plan_lane_reads(const decode_solution *s, bool is_k, int lane, plan_place out_places[PLAN_MOST_PLACES]);
 
+/* The score products of a tile side by side along tokens, their rows, and the token of each: the order that
+ * scores and values share. */
+int plan_score_products(const decode_solution *s);
+int plan_score_rows(const decode_solution *s);
+int plan_row_token(const decode_solution *s, int product, int row);
+/* Which lane group owns a token's score: of the matrix instruction's k, or the warp of the warpgroup. */
+int plan_token_owner(const decode_solution *s, int token);
+/* Tokens of a tile. */
+int plan_tile(const decode_solution *s);
+
 /* Greatest common divisor: of a page and a tile, the tokens that always share both. */
 int plan_gcd(int a, int b);
 

@@ -134,3 +134,28 @@ int plan_lane_reads(const decode_solution *s, bool is_k, int lane, plan_place ou
     continue;
   return l.count;
 }
+
+int plan_tile(const decode_solution *s) {
+  return s->on_line ? s->ring.tile : s->plan.tile;
+}
+
+enum { WARPGROUP_ROWS = 64, WARP_ROWS = 16 };
+
+int plan_score_products(const decode_solution *s) {
+  return s->on_line ? s->ring.tile / WARPGROUP_ROWS : s->plan.score_tiles;
+}
+
+int plan_score_rows(const decode_solution *s) {
+  return s->on_line ? WARPGROUP_ROWS : s->plan.op->rows;
+}
+
+int plan_row_token(const decode_solution *s, int product, int row) {
+  const decode_plan *p = &s->plan;
+  if (!s->on_line) return row / p->op->row_run * p->list + row % p->op->row_run + product * p->op->row_run;
+  int warp = row / WARP_ROWS, half = row / 8 % 2, g = row % 8;
+  return (product * 4 + warp) * WARP_ROWS + g / 2 * 4 + half * 2 + g % 2;
+}
+
+int plan_token_owner(const decode_solution *s, int token) {
+  return s->on_line ? token / WARP_ROWS % 4 : token / s->plan.list;
+}

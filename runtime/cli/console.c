@@ -1,6 +1,7 @@
 #include "console.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static struct { bool quiet, json, progress, colour_out, colour_err; } console;
@@ -37,4 +38,19 @@ const char *console_paint_of(FILE *stream, console_paint paint) {
                                         [PAINT_WARNING] = "\033[35m"};
   bool shown = stream == stderr ? console.colour_err : console.colour_out;
   return shown ? escapes[paint] : "";
+}
+
+bool console_colours_output(void) {
+  return console.colour_out;
+}
+
+int console_columns(void) {
+  enum { DEFAULT_COLUMNS = 80, FEWEST_COLUMNS = 20, MOST_COLUMNS = 1000 };
+  struct winsize size;
+  const char *word = getenv("COLUMNS");
+  long columns = 0;
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  if (columns <= 0 && word) columns = strtol(word, NULL, 10);
+  if (columns <= 0) columns = DEFAULT_COLUMNS;
+  return (int)(columns < FEWEST_COLUMNS ? FEWEST_COLUMNS : columns > MOST_COLUMNS ? MOST_COLUMNS : columns);
 }

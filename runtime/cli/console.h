@@ -17,6 +17,11 @@ bool console_shows_progress(void);
 
 typedef enum console_paint { PAINT_PLAIN, PAINT_STRONG, PAINT_GOOD, PAINT_BAD, PAINT_WARNING } console_paint;
 
+/* Whether pictures on standard output have colours, and how many columns: of the terminal, else COLUMNS or
+ * 80; 20 to 1000. */
+bool console_colours_output(void);
+int console_columns(void);
+
 /* The escape that begins a colour on `stream`, "" where there is none. PAINT_PLAIN ends every other. */
 const char *console_paint_of(FILE *stream, console_paint paint);
 
