@@ -182,3 +182,49 @@ bool json_read_bool(json_reader *r) {
 bool json_accept_null(json_reader *r) {
   return accept_word(r, "null");
 }
+
+/* A string of any characters; escapes are passed over unread. */
+static void skip_string(json_reader *r) {
+  json_expect(r, '"');
+  while (!json_failed(r) && r->at < r->end && *r->at != '"') {
+    if ((unsigned char)*r->at < ' ') json_fail(r, "a string without control characters");
+    r->at += *r->at == '\\' && r->end - r->at > 1 ? 2 : 1;
+  }
+  json_expect(r, '"');
+}
+
+/* Brackets that are open, one bit each: 1 for an object. */
+void json_skip(json_reader *r) {
+  uint64_t objects = 0;
+  int depth = 0;
+  do {
+    bool opened = false;
+    if (json_failed(r)) return;
+    skip_space(r);
+    const char c = r->at < r->end ? *r->at : '\0';
+    if (c == '{' || c == '[') {
+      if (depth == JSON_DEPTH) json_fail(r, "fewer brackets in brackets");
+      r->at++;
+      objects = objects << 1 | (c == '{');
+      depth++;
+      opened = true;
+    } else if (c == '"') {
+      skip_string(r);
+    } else if (c == 't' || c == 'f') {
+      json_read_bool(r);
+    } else if (c != 'n' || !json_accept_null(r)) {
+      json_read_number(r);
+    }
+    /* What may follow a value: brackets that close, then a comma; or the first member. */
+    while (depth > 0 && json_accept(r, objects & 1 ? '}' : ']')) {
+      objects >>= 1;
+      depth--;
+      opened = false;
+    }
+    if (depth > 0 && !opened) json_expect(r, ',');
+    if (depth > 0 && objects & 1) {
+      skip_string(r);
+      json_expect(r, ':');
+    }
+  } while (depth > 0);
+}

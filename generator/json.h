@@ -40,5 +40,8 @@ int64_t json_read_integer(json_reader *r, int64_t least, int64_t most);
 double json_read_number(json_reader *r);
 bool json_read_bool(json_reader *r);
 bool json_accept_null(json_reader *r);
+/* Any value, whatever it holds, nested at most JSON_DEPTH times. */
+void json_skip(json_reader *r);
+enum { JSON_DEPTH = 64 };
 
 #endif

@@ -139,7 +139,4 @@ hd_status bench_run(session *s, const contract *c, const char *name, const varia
                     const bench_shape *shape, const bench_options *options, bench_result *out_results,
                     diags *errors);
 
-/* A self-contained SVG: share of the read kernel's speed, one bar a shape (of the best split). */
-void bench_chart(const bench_result *results, int count, const char *title, const char *subtitle, text *out);
-
 #endif

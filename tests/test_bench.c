@@ -800,7 +800,7 @@ Test(bench, a_run_is_timed_beside_the_read_kernel, .timeout = 120) {
 
 #endif
 
-/* ---- Derived figures and the chart ---- */
+/* ---- Derived figures ---- */
 
 static bench_result example_result(void) {
   bench_result r = {
@@ -817,28 +817,3 @@ Test(bench, derived_figures) {
   cr_expect_float_eq(bench_ratio(&r), 125 / 124.4, 1e-12);
 }
 
-static int count_of(const char *where, const char *what) {
-  int count = 0;
-  for (const char *at = where; (at = strstr(at, what)) != NULL; at++)
-    count++;
-  return count;
-}
-
-Test(bench, the_chart_has_a_bar_for_the_best_of_each_shape_and_needs_nothing_else) {
-  bench_result r[3] = {example_result(), example_result(), example_result()};
-  r[1].best = false;
-  r[2].ragged = true;
-  text svg;
-  text_init(&svg);
-  bench_chart(r, 3, "a <title> & more", "subtitle", &svg);
-  const char *s = text_string(&svg);
-  cr_expect(strncmp(s, "<svg ", 5) == 0);
-  cr_expect_eq(count_of(s, "class=\"bar\""), 2);
-  cr_expect_eq(count_of(s, "64x8192x4x16 ragged"), 1);
-  cr_expect_eq(count_of(s, "96.0 %, 125.0"), 2);
-  cr_expect_eq(count_of(s, "a &lt;title&gt; &amp; more"), 2);
-  cr_expect_eq(count_of(s, "prefers-color-scheme: dark"), 1);
-  cr_expect_eq(count_of(s, "http"), 1, "the name space alone");
-  cr_expect_eq(count_of(s, "</svg>"), 1);
-  text_finish(&svg);
-}

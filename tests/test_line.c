@@ -2,6 +2,7 @@
  * item is said to begin and end in are those that hold its first and last tile. The template's own source
  * runs on emulated devices (emu/line.hip); what it should say is counted out tile by tile. */
 #include "../runtime/device.h"
+#include "../runtime/pictures/schedule.h"
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -88,6 +89,26 @@ static int tiles_of(int length) {
   return length > 0 ? (length + TILE - 1) / TILE : 1;
 }
 
+/* What pictures of a launch say of its parts. */
+static void drawn_as_it_runs(const int *lengths, int count, int heads, int splits, int (*rows)[8]) {
+  schedule s = {.on_line = true,
+                .tile_tokens = TILE,
+                .seqs = count,
+                .kv_heads = heads,
+                .splits = splits,
+                .lengths = lengths};
+  schedule_finish_line(&s);
+  for (int p = 0; p < s.parts; p++) {
+    const tile_span span = schedule_part(&s, p);
+    const line_position at = schedule_place(&s, span.first);
+    cr_assert(span.first == rows[p][0] && span.end == rows[p][1], "part %d is drawn at tiles %d to %d, not %d to %d",
+              p, (int)span.first, (int)span.end, rows[p][0], rows[p][1]);
+    cr_assert(at.sequence == rows[p][2] && at.kv_head == rows[p][3] && at.tile == rows[p][4] &&
+                  at.tiles == rows[p][5],
+              "part %d is drawn to begin elsewhere", p);
+  }
+}
+
 static void parts_hold_every_tile_once(fixture *f, const int *lengths, int count, int heads, int splits) {
   static int rows[MAX_SPLITS][8], bounds[MAX_LISTS * MAX_HEADS][2], ends[MAX_LISTS * MAX_HEADS][2];
   int tiles = 0;
@@ -129,6 +150,7 @@ static void parts_hold_every_tile_once(fixture *f, const int *lengths, int count
               "part %d begins with tile %d of list %d, head %d", p, row[4], row[2], row[3]);
   }
   cr_assert_eq(rows[parts - 1][1], tiles);
+  drawn_as_it_runs(lengths, count, heads, splits, rows);
   for (int i = 0; i < items; i++)
     for (int end = 0; end < 2; end++) {
       const int tile = end ? bounds[i][1] - 1 : bounds[i][0], p = ends[i][end];

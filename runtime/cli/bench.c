@@ -1,5 +1,6 @@
 #include "../../generator/emit_read.h"
 #include "../bench.h"
+#include "../pictures/bench_picture.h"
 #include "bench_report.h"
 #include "shapes.h"
 #include "tuned.h"
@@ -117,24 +118,66 @@ static int read_request(request *r) {
   return code;
 }
 
-static int write_chart(const request *r, const session *s, const bench_result *results, int count, diags *d) {
-  const char *path = cli_text(r->c, "svg");
-  text svg, title, subtitle;
-  if (!path) return EXIT_FINE;
+static hd_status write_picture(const bench_points *points, const char *path, diags *d) {
+  text svg;
   text_init(&svg);
-  text_init(&title);
-  text_init(&subtitle);
-  text_addf(&title, "heddle decode: %s", r->file.spec.name);
-  text_addf(&subtitle, "%s (%s), sequences x tokens x kv heads x query heads a kv head", s->facts.name,
-            s->target->name);
-  bench_chart(results, count, text_string(&title), text_string(&subtitle), &svg);
+  bench_svg(points, &svg);
   hd_status status = svg.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&svg), svg.length, d);
   text_finish(&svg);
-  text_finish(&title);
-  text_finish(&subtitle);
+  return status;
+}
+
+/* Of the fastest split of each shape. */
+static int write_chart(const request *r, const session *s, const bench_result *results, int count, diags *d) {
+  const char *path = cli_text(r->c, "svg");
+  bench_points points = {0};
+  hd_status status = HD_OK;
+  if (!path) return EXIT_FINE;
+  snprintf(points.spec, sizeof points.spec, "%s", r->file.spec.name);
+  snprintf(points.device, sizeof points.device, "%s", s->facts.name);
+  snprintf(points.target, sizeof points.target, "%s", s->target->name);
+  for (int i = 0; status == HD_OK && i < count; i++) {
+    const bench_result *b = &results[i];
+    bench_point point = {.seqs = b->shape.seqs,
+                         .length = b->shape.length,
+                         .kv_heads = b->shape.kv_heads,
+                         .heads_per_kv = b->shape.heads_per_kv,
+                         .ragged = b->ragged,
+                         .splits = b->splits,
+                         .bytes = b->bytes,
+                         .us = b->decode.statistics.median,
+                         .read_us = b->read.statistics.median};
+    snprintf(point.variant, sizeof point.variant, "%s", b->variant);
+    points.untimed += !b->timed;
+    if (b->timed && b->best) status = bench_points_add(&points, &point);
+  }
+  if (status == HD_OK) status = write_picture(&points, path, d);
+  bench_points_finish(&points);
   if (status == HD_OK) return EXIT_FINE;
   cli_complain(path, NULL, d);
   return cli_exit_code(status);
+}
+
+/* The picture of results that were printed before. */
+static int draw_saved(const cli *c) {
+  enum { MOST_SAVED = 1 << 26 };
+  const char *from = cli_text(c, "from"), *path = cli_text(c, "svg");
+  char *bytes = NULL;
+  size_t length = 0;
+  bench_points points = {0};
+  diags d;
+  if (!path) return cli_usage(c, "--from draws a picture: --svg FILE is missing");
+  if (c->argument_count || cli_text(c, "device"))
+    return cli_usage(c, "--from takes neither a spec nor a device");
+  diags_init(&d);
+  hd_status status = cli_read_file(from, MOST_SAVED, &bytes, &length, &d);
+  if (status == HD_OK) status = bench_points_read(bytes, length, &points, &d);
+  if (status == HD_OK) status = write_picture(&points, path, &d);
+  bench_points_finish(&points);
+  free(bytes);
+  if (status != HD_OK) return cli_fail(c, from, NULL, &d, status);
+  diags_finish(&d);
+  return EXIT_FINE;
 }
 
 /* Runs all shapes. A shape that is declined is reported, and the others go on. */
@@ -202,6 +245,8 @@ static int run_request(request *r, diags *d) {
 
 static int bench(cli *c) {
   diags d;
+  if (cli_text(c, "from")) return draw_saved(c);
+  if (c->argument_count == 0) return cli_usage(c, "missing argument: heddle bench %s", c->verb->arguments);
   request *r = calloc(1, sizeof *r);
   if (!r) return EXIT_FAILED;
   r->c = c;
@@ -238,7 +283,9 @@ static const cli_option bench_options_table[] = {
      0},
     {"repeat", 'n', OPTION_INT, "N", "replays of the graph (default: 9)", 7, BENCH_MAX_REPEAT},
     {"seed", 0, OPTION_INT, "N", "seed of inputs and pages (default: 1)", 0, INT64_MAX},
-    {"svg", 0, OPTION_TEXT, "FILE", "also draw the shares of the read kernel's speed", 0, 0},
+    {"svg", 0, OPTION_TEXT, "FILE", "also draw time over bytes, and shares of the read kernel's speed", 0, 0},
+    {"from", 0, OPTION_TEXT, "FILE", "draw the results that --json printed before, and measure nothing", 0,
+     0},
     {"csv", 0, OPTION_FLAG, NULL, "print the result as CSV", 0, 0},
     OPTION_ROW_VARIANT,
     OPTION_ROW_TUNED,
@@ -249,7 +296,7 @@ static const cli_option bench_options_table[] = {
 
 const cli_verb verb_bench = {
     .name = "bench",
-    .arguments = "SPEC --device DEVICE",
+    .arguments = "[SPEC --device DEVICE]",
     .summary = "time decode beside a kernel that only reads the same bytes",
     .details = "Caches lie in copies of together more than 450 MB that a graph of launches walks over; the\n"
                "figure is the median of its replays, merge included. The result is held against the float64\n"
@@ -260,10 +307,11 @@ const cli_verb verb_bench = {
         "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --shape 4x8192x1x16 --split 8,16,33\n"
         "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --preset random --count 200 --seed "
         "5\n"
-        "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --page 16 --svg bench.svg --json\n",
+        "  heddle bench specs/minimax-m3-dense-fp8.yaml --device cuda:0 --page 16 --svg bench.svg --json\n"
+        "  heddle bench --from h200.json --svg bench.svg\n",
     .result = "0 measured, 1 declined or a wrong result, 2 usage, 3 failure",
     .options = bench_options_table,
-    .fewest = 1,
+    .fewest = 0,
     .most = 1,
     .run = bench,
     .environment = ENV_CACHE | ENV_COMPILERS | ENV_DEVICES | ENV_TUNED | ENV_TEMPLATES,

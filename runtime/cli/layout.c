@@ -100,7 +100,14 @@ static int show_place(const cli *c, const layout_picture *p, const char *word) {
                      terms->kv.page, widest, layout_heads(p));
   int count = find_places(p, at, places);
   text_init(&out);
-  if (c->json) text_add(&out, "[");
+  bool outer = true;
+  if (c->json) {
+    text_add(&out, "{");
+    json_bool(&out, &outer, "ok", true);
+    json_text(&out, &outer, "name", p->name);
+    json_key(&out, &outer, "elements");
+    text_add(&out, "[");
+  }
   for (int i = 0; i < count; i++) {
     bool first = true;
     if (!c->json) {
@@ -114,7 +121,7 @@ static int show_place(const cli *c, const layout_picture *p, const char *word) {
     json_int(&out, &first, "bytes", places[i].bytes);
     text_add(&out, "}");
   }
-  if (c->json) text_add(&out, "]\n");
+  if (c->json) text_add(&out, "]}\n");
   return cli_output_product(&out, EXIT_FINE);
 }
 

@@ -3,7 +3,8 @@
 #include "../bench.h"
 #include "../pictures/plan_picture.h"
 #include "console.h"
-#include "tuned.h"
+#include "shapes.h"
+#include "tuned_launch.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,8 +21,8 @@ typedef struct plan_work {
   write_plan write;
   emission made;
   tune_files records;
-  tune_choice choice;
-  bench_shape shape;
+  tuned_launch launch;
+  tune_shape shape;
   bool has_shape;
   int32_t *lengths;
   text variant_name;
@@ -31,49 +32,43 @@ typedef struct plan_work {
 
 static int read_shape(plan_work *r) {
   const char *word = cli_text(r->c, "shape");
-  if (!word)
-    return cli_flag(r->c, "ragged") || cli_text(r->c, "split") ? cli_usage(r->c, "--shape is missing")
-                                                               : EXIT_FINE;
-  if (!bench_shape_parse(word, &r->shape) || r->shape.heads_per_kv)
-    return cli_usage(r->c, "'%s' is not a shape: SEQSxLENGTHxKV_HEADS, such as 4x8192x1", word);
+  if (!word) return cli_text(r->c, "split") ? cli_usage(r->c, "--shape is missing") : EXIT_FINE;
   r->has_shape = true;
-  return EXIT_FINE;
+  return cli_tune_shape(r->c, word, &r->shape);
 }
 
-/* The variant asked for, else what records say of the shape, as `tune explain` does. */
-static hd_status choose_variant(plan_work *r, diags *d) {
+/* Variant and split: those asked for, else what records or the policy say of the shape, as `tune explain`. */
+static hd_status choose(plan_work *r, diags *d) {
   const contract resolved = contract_resolve(&r->file.spec.contract, r->target->fp8);
-  if (!r->has_shape || cli_text(r->c, "variant")) return HD_OK;
-  hd_status status = cli_tuned_load(r->c, r->file.path, &r->records, d);
+  const bool asked = cli_text(r->c, "variant") != NULL;
+  hd_status status = asked ? HD_OK : cli_tuned_load(r->c, r->file.path, &r->records, d);
   if (status != HD_OK) return status;
-  const tune_shape launch = {.seqs = r->shape.seqs,
-                             .length = r->shape.length,
-                             .kv_heads = r->shape.kv_heads,
-                             .rows = resolved.query.rows,
-                             .ragged = cli_flag(r->c, "ragged") && r->shape.seqs > 1};
-  tune_files_validate(&r->records, &resolved, r->target, NULL);
-  tune_choose(&r->records, &launch, r->target->compute_units, &r->choice);
-  if (r->choice.found) r->variant = r->choice.variant;
-  return HD_OK;
+  r->shape.rows = resolved.query.rows;
+  const tuned_question question = {.contract = &resolved,
+                                   .factors = &r->file.spec.split_factors,
+                                   .target = r->target,
+                                   .shape = r->shape,
+                                   .splits = cli_int(r->c, "split", 0)};
+  status = tuned_launch_of(&question, &r->records, &r->launch, d);
+  if (status == HD_OK && !asked) r->variant = r->launch.choice.variant;
+  return status;
 }
 
 static void choose_splits(plan_work *r) {
-  split_facts facts = split_facts_of(&r->made.descriptor);
-  const int64_t asked = cli_int(r->c, "split", 0), items = r->shape.seqs * r->shape.kv_heads;
+  const split_facts facts = split_facts_of(&r->made.descriptor);
+  const bool by_records = r->launch.choice.found;
   schedule *s = &r->picture.schedule;
-  const tune_shape launch = {r->shape.seqs, r->shape.length, r->shape.kv_heads,
-                             r->solution.contract.query.rows, false};
-  if (asked) {
-    s->splits = asked;
+  s->splits = r->launch.splits;
+  if (cli_text(r->c, "split")) {
     snprintf(r->split_choice, sizeof r->split_choice, "asked for");
-  } else if (r->choice.found) {
-    s->splits = tune_choice_splits(&r->choice, facts, &launch, r->target->compute_units);
-    snprintf(r->split_choice, sizeof r->split_choice, "%s", r->choice.reason);
-  } else {
-    s->splits = splits_among(&r->file.spec.split_factors,
-                             launch_splits(facts, items, r->shape.length, r->target->compute_units));
-    snprintf(r->split_choice, sizeof r->split_choice, "by the policy");
+    return;
   }
+  snprintf(r->split_choice, sizeof r->split_choice, "%s",
+           by_records ? r->launch.choice.reason : "by the policy");
+  if (cli_text(r->c, "variant")) /* the policy's for that variant */
+    s->splits =
+        splits_among(&r->file.spec.split_factors,
+                     launch_splits(facts, s->seqs * s->kv_heads, r->shape.length, r->target->compute_units));
 }
 
 /* Workgroups of the decode kernel. */
@@ -94,7 +89,8 @@ static hd_status set_schedule(plan_work *r) {
   schedule *s = &r->picture.schedule;
   r->lengths = calloc((size_t)r->shape.seqs, sizeof *r->lengths);
   if (!r->lengths) return HD_OUT_OF_MEMORY;
-  bench_lengths(&r->shape, cli_flag(r->c, "ragged"), r->lengths);
+  const bench_shape batch = {r->shape.seqs, r->shape.length, r->shape.kv_heads, 0};
+  bench_lengths(&batch, r->shape.ragged, r->lengths);
   *s = (schedule){.on_line = r->solution.on_line,
                   .tile_tokens = plan_tile(&r->solution),
                   .window = r->solution.contract.mask.window,
@@ -104,12 +100,13 @@ static hd_status set_schedule(plan_work *r) {
   choose_splits(r);
   if (s->on_line) schedule_finish_line(s);
   r->picture.workgroups = workgroups(r);
+  r->picture.longest = r->shape.length;
   return HD_OK;
 }
 
 static hd_status solve(plan_work *r, diags *d) {
   const contract *c = &r->file.spec.contract;
-  hd_status status = choose_variant(r, d);
+  hd_status status = r->has_shape ? choose(r, d) : HD_OK;
   if (status == HD_OK) status = plan_solve(c, &r->variant, r->target, &r->solution, d);
   if (status == HD_OK)
     status = emit_operation(c, OPERATION_DECODE, &r->variant, r->target, templates_embedded(), &r->made, d);
@@ -204,8 +201,7 @@ static void json_launch(const plan_picture *p, text *out, bool *first) {
   bool inner = true;
   json_key(out, first, "launch");
   text_add(out, "{");
-  json_int(out, &inner, "seqs", s->seqs);
-  json_int(out, &inner, "kv_heads", s->kv_heads);
+  json_extents(out, &inner, s->seqs, p->longest, s->kv_heads);
   json_bool(out, &inner, "on_line", s->on_line);
   json_int(out, &inner, "split", s->splits);
   json_text(out, &inner, "split_choice", p->split_choice);
@@ -315,9 +311,8 @@ static int plan_verb(cli *c) {
 
 static const cli_option plan_options[] = {
     {"target", 0, OPTION_LIST, "TARGET", "the target (default: the spec's first)", 0, 0},
-    {"shape", 's', OPTION_TEXT, "SHAPE", "SEQSxLENGTHxKV_HEADS, such as 4x8192x1: also show this launch", 0,
-     0},
-    {"ragged", 0, OPTION_FLAG, NULL, "every 8th sequence full, the others 1/16 to 5/16 of it", 0, 0},
+    {"shape", 's', OPTION_TEXT, "SHAPE",
+     "also show this launch: SEQSxLENGTHxKV_HEADS, with -ragged behind it or not", 0, 0},
     {"split", 0, OPTION_INT, "N", "splits, or parts of the line (default: records, else the policy)", 1,
      65535},
     OPTION_ROW_VARIANT,

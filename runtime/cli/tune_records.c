@@ -1,6 +1,7 @@
 /* tune show, merge, import and explain: what is done with records that are there. */
 #include "../bench.h"
 #include "../file.h"
+#include "../pictures/tune_picture.h"
 #include "shapes.h"
 #include "tuned_launch.h"
 #include "verbs.h"
@@ -108,12 +109,31 @@ static void show_json(const tune_file *f, text *out) {
   write_record_json(f->path, f->record, out);
 }
 
+static hd_status draw_records(const tune_files *files, const char *path, diags *d) {
+  const tune_record **records = calloc((size_t)files->count + 1, sizeof *records);
+  text svg;
+  if (!records) return HD_OUT_OF_MEMORY;
+  for (int i = 0; i < files->count; i++)
+    records[i] = files->items[i].record;
+  text_init(&svg);
+  tune_svg(records, files->count, &svg);
+  hd_status status = svg.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&svg), svg.length, d);
+  text_finish(&svg);
+  free(records);
+  return status;
+}
+
 static int show_records(cli *c) {
   tune_files files;
   diags d;
   text out;
   diags_init(&d);
   hd_status status = load_arguments(c, &files, &d);
+  const char *path = cli_text(c, "svg");
+  if (status == HD_OK && path) {
+    status = draw_records(&files, path, &d);
+    if (status != HD_OK) tune_files_finish(&files);
+  }
   if (status != HD_OK) return cli_fail(c, "tune show", NULL, &d, status);
   text_init(&out);
   if (c->json) text_add(&out, "[");
@@ -288,6 +308,7 @@ static int explain_choice(cli *c) {
 }
 
 static const cli_option show_options[] = {
+    {"svg", 0, OPTION_TEXT, "FILE", "also draw variant, split and time of each bucket", 0, 0},
     OPTION_ROW_JSON,
     OPTION_ROW_END,
 };
@@ -318,7 +339,8 @@ const cli_verb action_tune_show = {
     .name = "tune show",
     .arguments = "RECORD...",
     .summary = "what records hold",
-    .examples = "  heddle tune show specs/tuned/*.yaml\n",
+    .examples = "  heddle tune show specs/tuned/*.yaml\n"
+                "  heddle tune show h200.yaml --svg buckets.svg\n",
     .result = "0 fine, 1 a record is not valid, 2 usage, 3 failure",
     .options = show_options,
     .fewest = 1,

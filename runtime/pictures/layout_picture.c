@@ -32,7 +32,7 @@ static void write_heading(const layout_picture *p, const page_map *m, bool is_k,
   text_finish(&written);
 }
 
-enum { WHOLE_ROWS = 32, SOME_ROWS = 20, SCALE_ROWS = 2 };
+enum { WHOLE_ROWS = 32, SOME_ROWS = 24, SCALE_ROWS = 2 };
 
 /* Small pages whole; of large ones what repeats. */
 static int rows_to_keep(const layout_picture *p, const page_map *m, bool is_scales, int cells) {
@@ -89,6 +89,7 @@ void layout_lanes_sentence(const layout_picture *p, const layout_panel *panels, 
 }
 
 const char *layout_scales_sentence(const contract *c) {
+  if (c->scale.argument) return "Scales: one number for K and one for V, given at each launch.";
   switch (c->scale.granularity) {
   case SCALE_TENSOR:
     return c->kv.v_in_k ? "Scales: one for the tensor, an array of one element."

@@ -164,8 +164,10 @@ static void draw_cell(drawing *w, const page_view *v, const page_cell *c, double
   if (taken)
     text_addf(&title, "; first matrix instruction: lane%s %s", taken > 1 ? "s" : "", text_string(&operand));
   svg_group(w->out, text_string(&title));
-  svg_rect(w->out, x + 0.5, w->y, width - 1, height - 2, class_of(c, &w->seen));
-  if (loaded) svg_rect(w->out, x + 2, w->y + 1.5, width - 4, height - 5, "load");
+  char class[16];
+  snprintf(class, sizeof class, "%s%s", class_of(c, &w->seen), loaded ? " load" : "");
+  double inset = loaded ? 1.5 : 0.5;
+  svg_rect(w->out, x + inset, w->y + inset, width - 2 * inset, height - 1 - 2 * inset, class);
   w->seen.own |= draw_bars(w, &v->own, c, x, scale, w->y, "own");
   w->seen.operand |= draw_bars(w, &v->operand, c, x, scale, w->y + height - 6.5, "operand");
   w->seen.load |= loaded > 0;
@@ -186,7 +188,7 @@ static void draw_cell(drawing *w, const page_view *v, const page_cell *c, double
     const char *words =
         svg_text_width(text_string(&label)) <= width - 6 ? text_string(&label) : text_string(&lanes);
     if (svg_text_width(words) <= width - 4)
-      svg_text(w->out, x + width / 2, w->y + 26, SVG_MIDDLE, "loadtext small", words);
+      svg_text(w->out, x + width / 2, w->y + 26, SVG_MIDDLE, "lane", words);
   }
   svg_group_end(w->out);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -253,7 +255,7 @@ static void draw_legend(drawing *w, const occurs *o) {
       {o->scales, "c1", "scales"},
       {o->tail, "t1", "K's tail, in a format of its own"},
       {o->padding, "gap", "padding"},
-      {o->load, "load", loads[o->kind]},
+      {o->load, "none load", loads[o->kind]},
       {o->own, "own", "all that lane 0 reads of the tile"},
       {o->operand, "operand", "operand of the first matrix instruction"},
   };

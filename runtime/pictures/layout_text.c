@@ -20,23 +20,32 @@ static const char *colour_of(const page_cell *c) {
   return colours[kind][other > 0 ? other % 2 : 0];
 }
 
+/* Examples of what a digit's values stand for. */
+static void write_values(const page_digit *d, text *out) {
+  text_add(out, "  ");
+  for (int64_t n = 0; n < d->extent && n < 2; n++) {
+    page_digit_value(d, n, "-", out);
+    text_add(out, n + 1 < d->extent ? ", " : "");
+  }
+  if (d->extent > 3) text_add(out, "... ");
+  if (d->extent > 2) page_digit_value(d, d->extent - 1, "-", out);
+}
+
 static void print_digits(const printing *w, const page_map *m) {
+  enum { ENOUGH_FOR_VALUES = 64 };
   const page_map_part *codes = &m->parts[0];
   for (int i = 0; i < codes->digit_count; i++) {
     const page_digit *d = &codes->digits[i];
     if (d->extent == 1) continue;
-    text name;
+    text name, line;
     text_init(&name);
+    text_init(&line);
     page_digit_write(d, d->axis == AXIS_H ? 0 : codes->part.layout->size[d->axis], &name);
-    text_addf(w->out, "  %-10s %6lld x %8lld byte%s  ", text_string(&name), (long long)d->extent,
+    text_addf(&line, "  %-10s %6lld x %8lld byte%s", text_string(&name), (long long)d->extent,
               (long long)d->bytes, d->bytes == 1 ? " " : "s");
-    for (int64_t n = 0; n < d->extent && n < 2; n++) {
-      page_digit_value(d, n, "-", w->out);
-      text_add(w->out, n + 1 < d->extent ? ", " : "");
-    }
-    if (d->extent > 3) text_add(w->out, "... ");
-    if (d->extent > 2) page_digit_value(d, d->extent - 1, "-", w->out);
-    lines_end(w->out);
+    if (w->picture->columns >= ENOUGH_FOR_VALUES) write_values(d, &line);
+    lines_wrap(w->out, w->picture->columns, text_string(&line));
+    text_finish(&line);
     text_finish(&name);
   }
 }
@@ -93,9 +102,12 @@ static void print_bytes(const printing *w, const page_view *v) {
       if (v->load.count > 0) print_line(w, v, row, write_lanes, false);
       continue;
     }
-    text_addf(w->out, "     ... bytes %lld-%lld: ", (long long)row->start, (long long)(row->end - 1));
-    page_gap_describe(v, row, "-", w->out);
-    lines_end(w->out);
+    text words;
+    text_init(&words);
+    text_addf(&words, "     ... bytes %lld-%lld: ", (long long)row->start, (long long)(row->end - 1));
+    page_gap_describe(v, row, "-", &words);
+    lines_wrap(w->out, w->picture->columns, text_string(&words));
+    text_finish(&words);
   }
 }
 

@@ -66,7 +66,7 @@ static bool find_in(const page_map_part *p, int64_t byte, page_item *out) {
   page_item item = {.kind = p->kind, .head = -1, .slot = -1, .channel = -1};
   if (layout_has_axis(l, AXIS_H)) item.head = 0;
   if (layout_has_axis(l, AXIS_S) || l->size[AXIS_S] > 0) item.slot = 0;
-  if (layout_has_axis(l, AXIS_D) || l->size[AXIS_D] > 0) item.channel = p->first_channel;
+  if (p->kind != PAGE_SCALES || l->size[AXIS_D] > 1) item.channel = p->first_channel;
   for (int i = 0; i < p->digit_count; i++) {
     const page_digit *d = &p->digits[i];
     int64_t digit = rest / d->bytes;

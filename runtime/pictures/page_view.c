@@ -166,18 +166,24 @@ static void choose_rows(const page_view *v, const row_rule *r, int64_t all, kept
   if (v->load.count > 0 && v->kind != LOAD_BULK)
     for (size_t i = 0; i < v->load.count; i++)
       keep(k, row_at(r, v->load.items[i].at));
+  for (int i = 0; i + 1 < k->count; i++) /* what is between them, where it is one row */
+    if (k->rows[i + 1] == k->rows[i] + 2) keep(k, k->rows[i] + 1);
   for (int64_t n = 2; n < all && k->count < k->most; n++)
     keep(k, n);
 }
 
+/* Rows between those that are kept are a gap; one alone is drawn as long as there is room. */
 static bool fill_rows(page_view *v, const row_rule *r, const kept_rows *k, int64_t all) {
   v->rows = calloc(2 * (size_t)k->count + 1, sizeof *v->rows);
   if (!v->rows) return false;
   int64_t next = 0;
+  int room = k->most - k->count;
   for (int i = 0; i <= k->count; i++) {
     int64_t row = i < k->count ? k->rows[i] : all;
-    if (row > next)
-      v->rows[v->row_count++] = (page_row){row_start(r, next), row_start(r, row), row > next + 1};
+    if (row > next) {
+      bool gap = row > next + 1 || room-- <= 0;
+      v->rows[v->row_count++] = (page_row){row_start(r, next), row_start(r, row), gap};
+    }
     if (i < k->count) v->rows[v->row_count++] = (page_row){row_start(r, row), row_start(r, row + 1), false};
     next = row + 1;
   }

@@ -26,11 +26,8 @@ static void write_items(const schedule *s, text *out) {
 
 void plan_launch_sentence(const plan_picture *p, text *out) {
   const schedule *s = &p->schedule;
-  int64_t longest = 0;
-  for (int64_t i = 0; i < s->seqs; i++)
-    if (s->lengths[i] > longest) longest = s->lengths[i];
   write_items(s, out);
-  text_addf(out, ", up to %lld tokens each, in tiles of %d: ", (long long)longest, s->tile_tokens);
+  text_addf(out, ", up to %lld tokens each, in tiles of %d: ", (long long)p->longest, s->tile_tokens);
   if (s->on_line)
     text_addf(out, "a line of %lld tiles cut into %lld part%s (%s)", (long long)s->line_tiles,
               (long long)s->parts, s->parts > 1 ? "s" : "", p->split_choice);

@@ -15,7 +15,7 @@ typedef struct plan_picture {
   /* The launch; schedule.lengths NULL: none is drawn. */
   schedule schedule;
   const char *split_choice; /* who chose the split: "asked for", "by the policy", … */
-  int64_t workgroups;
+  int64_t workgroups, longest; /* tokens of the longest sequence */
   int compute_units; /* of the datasheet */
   int columns;       /* of the terminal */
   bool colour;

@@ -5,7 +5,8 @@
 /* Plain rules: not every viewer knows CSS variables. */
 static const char style[] =
     "<style>\n"
-    "svg{color:#1f2328}text{font:11px system-ui,sans-serif;fill:currentColor}\n"
+    "svg{color:#1f2328}text{font:11px system-ui,sans-serif;fill:currentColor;text-anchor:middle}\n"
+    ".b{text-anchor:start}.e{text-anchor:end}\n"
     ".page{fill:#fff}.title{font-size:16px;font-weight:600}.head{font-size:13px;font-weight:600}\n"
     ".quiet{fill:#59636e}.small{font-size:10px}.mono{font-family:ui-monospace,monospace}\n"
     ".d0{fill:#dceafc}.d1{fill:#b9d6f8}.s0{fill:#fdebd3}.s1{fill:#fad5a5}.c0{fill:#d7f0d9}.c1{fill:#b6e2ba}\n"
@@ -16,10 +17,11 @@ static const char style[] =
     ".heat0{fill:#f4a9a0}.heat1{fill:#f8bd9c}.heat2{fill:#fbd09b}.heat3{fill:#fce2a4}.heat4{fill:#f3eab0}\n"
     ".heat5{fill:#e2ecb4}.heat6{fill:#cde9b4}.heat7{fill:#b7e4b4}.heat8{fill:#9fdcae}.heat9{fill:#86d3a6}\n"
     ".none{fill:none}.line{stroke:#d1d9e0;fill:none}.edge{stroke:#8c959f;fill:none}\n"
-    ".load{stroke:#bc4c00;stroke-width:1.6;fill:none}.own{fill:#bc4c00}\n"
-    ".loadtext{fill:#953800;font-weight:600}.operand{fill:#6639ba}\n"
+    ".load{stroke:#bc4c00;stroke-width:1.6}.own{fill:#bc4c00}\n"
+    ".lane{fill:#953800;font:600 10px system-ui,sans-serif}.operand{fill:#6639ba}\n"
     ".aim{stroke:#bc4c00;stroke-width:2;fill:none}.read{stroke:#1a7f37;stroke-width:2;fill:none}\n"
-    ".dot{fill:#0969da}.readdot{fill:#1a7f37}.wrong{fill:#cf222e}\n"
+    ".dot{fill:#0969da}.hollow{fill:none;stroke:#0969da;stroke-width:1.8}.readdot{fill:#1a7f37}.wrong{fill:#"
+    "cf222e}\n"
     "@media (prefers-color-scheme:dark){\n"
     "svg{color:#e6edf3}.page{fill:#0d1117}.quiet{fill:#9aa4ae}\n"
     ".d0{fill:#12294a}.d1{fill:#1c4376}.s0{fill:#43290b}.s1{fill:#6b430f}.c0{fill:#123a1b}.c1{fill:#1d5a2b}\n"
@@ -29,8 +31,9 @@ static const char style[] =
     ".heat0{fill:#7a2620}.heat1{fill:#7b3719}.heat2{fill:#774815}.heat3{fill:#6d5614}.heat4{fill:#5d5d16}\n"
     ".heat5{fill:#4a5f1b}.heat6{fill:#396021}.heat7{fill:#2a6128}.heat8{fill:#1d622f}.heat9{fill:#126338}\n"
     ".line{stroke:#30363d}.edge{stroke:#6e7681}\n"
-    ".load{stroke:#f0883e}.own{fill:#f0883e}.loadtext{fill:#ffb77c}.operand{fill:#bc8cff}\n"
-    ".aim{stroke:#f0883e}.read{stroke:#3fb950}.dot{fill:#58a6ff}.readdot{fill:#3fb950}.wrong{fill:#f85149}}\n"
+    ".load{stroke:#f0883e}.own{fill:#f0883e}.lane{fill:#ffb77c}.operand{fill:#bc8cff}\n"
+    ".aim{stroke:#f0883e}.read{stroke:#3fb950}.dot{fill:#58a6ff}.hollow{stroke:#58a6ff}.readdot{fill:#3fb950}"
+    ".wrong{fill:#f85149}}\n"
     "</style>\n";
 
 void svg_escape(text *out, const char *words) {
@@ -135,12 +138,13 @@ void svg_polyline(text *out, const double *points, int count, const char *class)
 }
 
 void svg_text(text *out, double x, double y, svg_anchor anchor, const char *class, const char *words) {
-  static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
+  static const char *const anchors[] = {[SVG_START] = "b", [SVG_MIDDLE] = "", [SVG_END] = "e"};
   text_add(out, "<text");
   add_attribute(out, "x", x);
   add_attribute(out, "y", y);
-  add_class(out, class);
-  text_addf(out, "%s>", anchors[anchor]);
+  const char *own = anchors[anchor], *space = *own && *class ? " " : "";
+  if (*own || *class) text_addf(out, " class=\"%s%s%s\"", own, space, class);
+  text_add(out, ">");
   svg_escape(out, words);
   text_add(out, "</text>\n");
 }

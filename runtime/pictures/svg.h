@@ -11,7 +11,8 @@ enum { SVG_WIDTH = 1000 };
 /* Classes of the shared style. Fills: "d0" "d1" (along channels), "s0" "s1" (along tokens), "c0" "c1"
  * (scales), "t0" "t1" (K's tail), "h0" "h1" (heads, sequences), "gap" (padding), "w0" … "w7" (waves, parts),
  * "v0" … "v7" (variants), "heat0" … "heat9" (worst to best), "none". Strokes: "load", "own", "operand",
- * "line", "aim". Texts: "title", "head", "quiet", "small", "light" (on dark fills), "mono". */
+ * "line", "aim". Texts: "title", "head", "quiet", "small", "mono",
+ * "lane". */
 
 /* Opens the picture; `title` is also its accessible name. */
 void svg_begin(text *out, int height, const char *title, const char *description);
