@@ -7,6 +7,7 @@ import struct
 import heddle
 
 DEVICE = os.environ.get("HEDDLE_TEST_DEVICE", "emu:gfx950")
+EMULATED = DEVICE.startswith("emu")
 KV_HEADS, GROUP, DIM, PAGE, TABLE = 2, 4, 64, 16, 3
 LENGTHS = (43, 20)
 SEQS, Q_HEADS, PAGES = len(LENGTHS), KV_HEADS * GROUP, len(LENGTHS) * TABLE
@@ -105,6 +106,22 @@ def kernels(spec):
     if spec not in _kernels:
         _kernels[spec] = context().prepare(spec, "write"), context().prepare(spec, "decode")
     return _kernels[spec]
+
+
+def placed(kernel, tensors):
+    """Where a launch can reach them: an emulated device takes tensors of the host, a GPU has them in its own memory."""
+    if EMULATED:
+        return dict(tensors)
+    return {name: context().array(t, dtype=kernel.tensors[name].dtype) for name, t in tensors.items()}
+
+
+def empty(shape):
+    """fp32, for an output; `values` reads it."""
+    return shaped(floats(math.prod(shape)), shape) if EMULATED else context().array(shaped(floats(math.prod(shape)), shape))
+
+
+def values(tensor):
+    return array.array("f", tensor.tobytes())
 
 
 def floats(count):

@@ -1,4 +1,4 @@
-"""The Python package with numpy's arrays, on an emulated device."""
+"""The Python package with numpy's arrays: on an emulated device, or with HEDDLE_TEST_DEVICE=cuda:0 on a GPU."""
 import unittest
 
 import fixture as f
@@ -6,6 +6,24 @@ import heddle
 import numpy
 
 
+class Device(unittest.TestCase):
+    def test_arrays_are_copied_to_a_device_and_back(self):
+        write, decode = f.kernels(f.BF16)
+        cache = {n: f.context().zeros(f.CACHE_SHAPE, "bf16") for n in ("k_cache", "v_cache")}
+        arrays = lambda kernel, tensors: {n: f.context().array(numpy.array(t), dtype=kernel.tensors[n].dtype) for n, t in tensors.items()}
+        write.launch(arrays(write, f.INPUTS), **cache)
+        out = f.context().array(numpy.full((f.SEQS, f.Q_HEADS, f.DIM), numpy.nan, numpy.float32))
+        decode.launch(arrays(decode, f.QUERY), **cache, out=out)
+        self.assertLess(numpy.abs(numpy.frombuffer(out.tobytes(), numpy.float32) - f.attention()[0]).max(), 0.01)
+
+    @unittest.skipIf(f.EMULATED, "an emulated device takes arrays of the host")
+    def test_arrays_of_the_host_are_refused(self):
+        write, _ = f.kernels(f.BF16)
+        with self.assertRaisesRegex(TypeError, "k lies in the host's memory"):
+            write.launch(k=numpy.zeros((3, 2, 64), numpy.uint16))
+
+
+@unittest.skipUnless(f.EMULATED, "only an emulated device takes arrays of the host")
 class Numpy(unittest.TestCase):
     def arrays(self, tensors):
         return {name: numpy.array(t) for name, t in tensors.items()}

@@ -88,6 +88,29 @@ class Torch(unittest.TestCase):
         self.assertIsNone(cache.all(splits=3, out=out, workspace=workspace))
         self.assertLess((out - whole).abs().max().item(), 1e-5)
 
+    def test_launches_again_and_again(self):
+        """Of the same shapes with other tensors, of others in between, and of what doesn't fit after what did."""
+        write, decode = f.kernels(f.BF16)
+        lengths = [torch.tensor(n, dtype=torch.int32, device=WHERE) for n in (f.LENGTHS, (5, 17))]
+        caches, whole = [Cache(f.BF16) for _ in range(2)], []
+        for cache in caches:
+            cache.all()
+        caches[1].cache[1].mul_(2)
+        halves = lambda t: torch.cat([t, t], -1)[..., : t.shape[-1]]  # the same values, other strides
+
+        def out_of(cache, lengths, rows, table=lambda t: t):
+            return heddle.torch.decode(decode, cache.q[:rows], *cache.cache, page_table=table(cache.table)[:rows], lengths=lengths[:rows])
+
+        for _ in range(3):
+            found = [out_of(c, n, rows, table) for c in caches for n in lengths for rows in (2, 1) for table in (lambda t: t, halves)]
+            whole = whole or found
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(found, whole)))
+            for one, two in zip(found[:8], found[8:]):
+                self.assertTrue(torch.allclose(2 * one, two, atol=1e-5), "V is twice as large")
+            for wrong in (lengths[0].long(), lengths[0].cpu().repeat(2)[::2] if ON_GPU else lengths[0].repeat(2)[::2]):
+                with self.assertRaises((heddle.Declined, TypeError)):
+                    out_of(caches[0], wrong, 2)
+
     def test_operators_hold_to_pytorchs_rules(self):
         cache = Cache(f.FP8)
         cache.all()

@@ -10,11 +10,12 @@ from numbers import Real
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from . import _native as native
+from ._plan import Plan, Plans
 from ._staging import Staged
 from .context import Buffer, Context, Stream
 from .contract import Contract, contract_of, operation_number
 from .errors import check, diagnostics, failure
-from .tensors import BITS, Axes, Packed, TensorView, describe
+from .tensors import BITS, Axes, Packed, TensorView, describe, number_of
 
 ROLES = ("none", "input", "output", "updated")
 ProgressCall = Callable[[int, int, str], None]  # kernels done, their number, contract's name; from any thread
@@ -88,6 +89,7 @@ class Kernel:
         self._tensors = {n: t for n in native.TENSORS for t in [self._tensor(n)] if t is not None}
         self._written = {n for n, t in self._tensors.items() if t.role != "input"}
         self._group, self._page = contract.number("heads_per_kv"), contract.number("page")
+        self._plans = Plans()
 
     def _tensor(self, name: str) -> TensorSpec | None:
         role, dtype, shape = c_int(), c_int(), ctypes.create_string_buffer(256)
@@ -160,6 +162,7 @@ class Kernel:
         return {name: self._view(name, what) for name, what in tensors.items() if what is not None}
 
     def _view(self, name: str, what: Any) -> TensorView:
+        number_of(name)
         view = describe(what)
         wanted = self._tensors.get(name)
         if view.dtype in BITS and wanted is not None:
@@ -181,7 +184,11 @@ class Kernel:
         contract's scale.source is argument. lists_settled: the kernel just before this one on the stream writes no page table and
         no lengths, so they may be read before it has ended.
         """
-        scales, views = self._split({**(tensors or {}), **named})
+        scales, given = _split({**(tensors or {}), **named})
+        plan = self._plan(given, splits, longest) if axes is None else None
+        if plan is not None:
+            return self._launch_plan(plan, given, scales, stream, workspace, logits_scale, lists_settled)
+        views = self.views(given)
         number = stream_number(stream, views)
         staged = Staged(self.context, views, self._written) if self.context.info.emulated else None
         if staged and number in self.context._capturing:
@@ -194,10 +201,29 @@ class Kernel:
             staged.finish(number)
         del keep
 
-    def _split(self, given: Mapping[str, Any]) -> tuple[Scales, dict[str, TensorView]]:
-        """Scales that are numbers, and the tensors."""
-        scales = Scales(given)
-        return scales, self.views({name: what for name, what in given.items() if name not in scales.pointers})
+    def _plan(self, tensors: Mapping[str, Any], splits: int, longest: int) -> Plan | None:
+        """For tensors that are all PyTorch's, on a device."""
+
+        def make() -> tuple[Mapping[str, TensorView], int]:
+            views = self.views(tensors)
+            return views, self.workspace_needed(views, splits, longest) if "q" in views else 0
+
+        return None if self.context.info.emulated else self._plans.find(tensors, splits, longest, make)
+
+    def _launch_plan(self, plan: Plan, tensors: Mapping[str, Any], scales: Scales, stream: Any, workspace: Any,
+                     logits_scale: float, lists_settled: bool) -> None:  # fmt: skip
+        number = stream_number(stream, {}) if stream is not None else current_stream(plan.device)
+        if workspace is None and plan.needed:
+            workspace = self.context.workspace(plan.needed, number)
+        held = describe(workspace) if workspace is not None else None
+        arguments, why = plan.arguments, diagnostics()
+        plan.put(tensors)
+        arguments.logits_scale, arguments.lists_settled = logits_scale, lists_settled
+        arguments.k_scale, arguments.v_scale = scales.pointers.get("k_scale"), scales.pointers.get("v_scale")
+        arguments.workspace, arguments.workspace_bytes = (held.address, held.span) if held else (0, 0)
+        status = native.library.hd_launch(self._handle, byref(arguments), number, why.handle)
+        if status != native.OK:
+            check(status, f"launching {self}", why)
 
     def _arguments(self, packed: Packed, views: Mapping[str, TensorView], scales: Scales, workspace: Any, stream: int, splits: int,
                    longest: int, logits_scale: float, lists_settled: bool) -> tuple[native.Arguments, Any]:  # fmt: skip
@@ -215,7 +241,8 @@ class Kernel:
     def bind(self, tensors: Mapping[str, Any] | None = None, /, *, workspace: Any = None, splits: int = 0, longest: int = 0,
              logits_scale: float = 0.0, lists_settled: bool = False, axes: Mapping[str, Axes] | None = None, **named: Any) -> Binding:  # fmt: skip
         """Arguments bound once, for launches that differ in addresses only. Without `workspace` the binding has one of its own."""
-        scales, views = self._split({**(tensors or {}), **named})
+        scales, given = _split({**(tensors or {}), **named})
+        views = self.views(given)
         if self.context.info.emulated and any(v.on_host and not self.context.owns(v) for v in views.values()):
             raise ValueError("bound tensors of an emulated device lie in its own memory: Context.zeros, Context.array")
         if workspace is None:
@@ -228,6 +255,12 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<heddle.Kernel {self.contract.name}/{self.operation} on {self.context.info.device}>"
+
+
+def _split(given: Mapping[str, Any]) -> tuple[Scales, dict[str, Any]]:
+    """Scales that are numbers, and the tensors."""
+    scales = Scales(given)
+    return scales, {name: what for name, what in given.items() if what is not None and name not in scales.pointers}
 
 
 def _sequences(views: Mapping[str, TensorView], kv_heads: int, rows: int) -> int:
@@ -276,12 +309,17 @@ class Binding:
         check(native.library.hd_binding_launch(self._handle, stream_number(stream, {}), why.handle), f"launching {self.kernel}", why)
 
 
+def current_stream(device: Any) -> int:
+    """PyTorch's, of its device."""
+    return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
+
+
 def stream_number(stream: Any, views: Mapping[str, TensorView]) -> int:
     if stream is None:
         torch = sys.modules.get("torch")
         for view in views.values():
             if torch is not None and isinstance(view.owner, torch.Tensor) and not view.on_host:
-                return int(torch.cuda.current_stream(view.owner.device).cuda_stream)
+                return current_stream(view.owner.device)
         return next((v.stream for v in views.values() if v.stream is not None), 0)
     if isinstance(stream, Stream):
         return stream.handle

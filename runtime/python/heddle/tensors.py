@@ -154,6 +154,13 @@ class Axes:
         weakref.finalize(self, native.library.hd_axes_destroy, handle)
 
 
+def number_of(name: str) -> int:
+    """Of a tensor's name, in the C library."""
+    if name not in native.TENSOR_NUMBER:
+        raise TypeError(f'there is no tensor "{name}"; names are: {", ".join(native.TENSORS)}')
+    return native.TENSOR_NUMBER[name]
+
+
 class Packed:
     """Tensors as the C library takes them; keeps alive what they point to."""
 
@@ -161,16 +168,16 @@ class Packed:
         self.count = len(views)
         self.array = (native.Tensor * max(self.count, 1))()
         self.views = dict(views)
-        self._keep: list[Any] = [axes]
+        self.numbers: list[Any] = []  # shapes and strides
+        self._axes = axes
         for slot, (name, view) in zip(self.array, views.items()):
-            if name not in native.TENSOR_NUMBER:
-                raise TypeError(f'there is no tensor "{name}"; names are: {", ".join(native.TENSORS)}')
+            number = number_of(name)
             if view.dtype in BITS:
                 raise TypeError(f"{name} is storage of {view.itemsize * 8} bits: say which dtype, describe(tensor, dtype=…)")
             rank = len(view.shape)
             numbers = (c_int64 * max(2 * rank, 1))(*view.shape, *(view.strides or ()))
-            self._keep.append(numbers)
-            slot.name = native.TENSOR_NUMBER[name]
+            self.numbers.append(numbers)
+            slot.name = number
             slot.dtype = native.DTYPE_NUMBER[view.dtype]
             slot.address = view.address
             slot.rank = rank

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ._native import SCALES
-from .kernel import Kernel
+from .kernel import Kernel, Scales
 from .tensors import torch_dtype
 
 _kernels: dict[str, Kernel] = {}
@@ -63,20 +63,19 @@ def _find(name: str) -> Kernel:
 
 def _outputs(kernel: Kernel, q: Tensor) -> tuple[Tensor, Tensor]:
     """out and lse; lse has no elements where the contract gives none."""
-    spec = kernel._tensors["out"]
-    channels = int(spec.shape.rstrip("]").rpartition(",")[2])
-    out = q.new_empty((q.shape[0], q.shape[1], channels), dtype=torch_dtype(spec.dtype))
-    lse = q.new_empty((q.shape[0], q.shape[1]) if "lse" in kernel._tensors else (0,), dtype=torch.float32)
-    return out, lse
+    known: tuple[int, torch.dtype, bool] | None = getattr(kernel, "_torch_outputs", None)
+    if known is None:
+        spec = kernel._tensors["out"]
+        known = int(spec.shape.rstrip("]").rpartition(",")[2]), torch_dtype(spec.dtype), "lse" in kernel._tensors
+        kernel._torch_outputs = known  # type: ignore[attr-defined]
+    channels, dtype, has_lse = known
+    rows, heads = q.shape[:2]
+    return q.new_empty((rows, heads, channels), dtype=dtype), q.new_empty((rows, heads) if has_lse else (0,), dtype=torch.float32)
 
 
-def _workspace(kernel: Kernel, tensors: dict[str, Any], splits: int, longest: int) -> Tensor | None:
-    """From torch's allocator, which knows about streams and graphs; emulated devices have one of their own."""
-    q = tensors["q"]
-    if kernel.context.info.emulated:
-        return None
-    bytes_needed = kernel.workspace_needed(kernel.views(tensors), splits, longest)
-    return torch.empty(bytes_needed, dtype=torch.uint8, device=q.device) if bytes_needed else None
+def _empty(bytes_needed: int, device: Any) -> Tensor | None:
+    """Workspace from torch's allocator, which knows about streams and graphs."""
+    return torch.empty(bytes_needed, dtype=torch.uint8, device=device) if bytes_needed else None
 
 
 def _numbers(k_scale: float | None, v_scale: float | None) -> dict[str, float]:
@@ -95,10 +94,14 @@ def _decode_out(kernel: str, q: Tensor, k_cache: Tensor, *, out: Tensor, lse: Te
     tensors: dict[str, Any] = {"q": q, "k_cache": k_cache, **{n: t for n, t in optional.items() if t is not None}, "out": out}
     if lse is not None and lse.numel() > 0:
         tensors["lse"] = lse
+    scales = _numbers(k_scale_value, v_scale_value)
+    plan = k._plan(tensors, splits, longest)
+    if plan is None:  # an emulated device has a workspace of its own, and other tensors are refused
+        k.launch(tensors | scales, workspace=workspace, splits=splits, longest=longest, logits_scale=logits_scale, lists_settled=lists_settled)
+        return
     if workspace is None:
-        workspace = _workspace(k, tensors, splits, longest)
-    tensors |= _numbers(k_scale_value, v_scale_value)
-    k.launch(tensors, workspace=workspace, splits=splits, longest=longest, logits_scale=logits_scale, lists_settled=lists_settled)
+        workspace = _empty(plan.needed, q.device)
+    k._launch_plan(plan, tensors, Scales(scales), None, workspace, logits_scale, lists_settled)
 
 
 def _decode(kernel: str, q: Tensor, k_cache: Tensor, **rest: Any) -> tuple[Tensor, Tensor]:
