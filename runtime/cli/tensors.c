@@ -25,6 +25,8 @@ static void write_facts(const contract *c, const int64_t dims[DIM_COUNT], text *
   json_int(out, first, "window", c->mask.window);
   json_int(out, first, "block", c->select.form == SELECT_BLOCKS ? c->select.block : 0);
   json_number(out, first, "softcap", c->logits.softcap);
+  if (c->scale.argument) json_number(out, first, "k_scale", 1);
+  if (c->scale.argument && !c->kv.v_in_k) json_number(out, first, "v_scale", 1);
   json_number(out, first, "logits_scale", c->logits.scale == LOGITS_NUMBER ? c->logits.number : 0);
 }
 

@@ -76,6 +76,7 @@ WORDS(shell, "bash", "zsh", "fish")
 WORDS(dtype, "bf16", "fp16", "fp8_e4m3", "fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "int8")
 WORDS(bool, "true", "false")
 WORDS(sinks, "none", "per_head")
+WORDS(source, "memory", "argument")
 WORDS(none, "none")
 WORDS(c, "c")
 #define X(name, word, axes) word,
@@ -123,6 +124,7 @@ static const value_kind kinds[] = {
     {"FORM", VALUE_CHOICE, NULL, form_count, form_name_at, false, NULL, NULL},
     {"PER", VALUE_CHOICE, NULL, per_count, per_name_at, false, NULL, NULL},
     {"BOOL", VALUE_CHOICE, NULL, bool_count, bool_name_at, false, NULL, NULL},
+    {"SOURCE", VALUE_CHOICE, NULL, source_count, source_name_at, false, NULL, NULL},
     {"SINKS", VALUE_CHOICE, NULL, sinks_count, sinks_name_at, false, NULL, NULL},
     {"c", VALUE_CHOICE, NULL, c_count, c_name_at, false, NULL, NULL},
 };

@@ -17,6 +17,7 @@ static const struct {
     [FIELD_TAIL] = {"kv", "tail", NULL},
     [FIELD_GRANULARITY] = {"scale", "granularity", "scale"},
     [FIELD_GROUP] = {"scale", "group", "group"},
+    [FIELD_SCALE_SOURCE] = {"scale", "source", "scale-source"},
     [FIELD_SCALE_DTYPE] = {"scale", "dtype", "scale-dtype"},
     [FIELD_SCALE_K] = {"scale", "k", "k-scale"},
     [FIELD_SCALE_V] = {"scale", "v", "v-scale"},

@@ -251,6 +251,10 @@ static void set_layout(inference *n, field_id field, tensor_name from, const lay
 
 static void set_scales(inference *n, const reading *r) {
   const tensor *k = given(n, TENSOR_K_SCALE);
+  if (n->t->k_scale.given) {
+    set_request(n, FIELD_GRANULARITY, "tensor");
+    set_request(n, FIELD_SCALE_SOURCE, "argument");
+  }
   if (!k) return;
   set_from(n, FIELD_GRANULARITY, TENSOR_K_SCALE, "%s", granularity_name(r->granularity));
   set_from(n, FIELD_SCALE_DTYPE, TENSOR_K_SCALE, "%s", dtype_name(k->dtype));

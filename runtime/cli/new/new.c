@@ -340,6 +340,8 @@ static const cli_option new_options[] = {
     {"scale", 0, OPTION_TEXT, "GRANULARITY",
      "what shares a scale: none, tensor, head, token, token_head, page_head, group", 0, 0},
     {"group", 0, OPTION_TEXT, "N[,N]", "with --scale group: channels that share one", 0, 0},
+    {"scale-source", 0, OPTION_TEXT, "SOURCE", "with --scale tensor: memory, or argument of each launch", 0,
+     0},
     {"scale-dtype", 0, OPTION_TEXT, "NAME", "fp32, fp16 or e8m0", 0, 0},
     {"k-scale", 0, OPTION_TEXT, "FACTORS", "where K's scales lie, such as '[b, h, s]'", 0, 0},
     {"v-scale", 0, OPTION_TEXT, "FACTORS", "where V's scales lie", 0, 0},
