@@ -191,23 +191,41 @@ static hd_status load_kernels(verification *v, const char *name, const variant *
   return status;
 }
 
+/* The index-th case of the table, or a random one behind it in `random_case`; NULL: the options leave it out.
+ * `name`: that of a random one. */
+static const verify_case *case_at(const contract *c, const verify_options *options, int index, char name[32],
+                                  verify_case *random_case) {
+  const verify_case *from = &verify_cases[index < verify_case_count ? index : 0];
+  if (index >= verify_case_count) {
+    snprintf(name, 32, "random-%d", index - verify_case_count + 1);
+    random_state r = {options->seed ^ hash_name(name) ^ 1};
+    verify_case_random(&r, name, random_case);
+    from = random_case;
+  }
+  if (from->large && !options->large) return NULL;
+  if (from->lists && !contract_makes_lists(c)) return NULL;
+  return options->only && !strstr(from->name, options->only) ? NULL : from;
+}
+
+int verify_count(const contract *c, const verify_options *options) {
+  int count = 0;
+  for (int i = 0; i < verify_case_count + options->random_cases; i++) {
+    verify_case random_case;
+    char name[32];
+    count += case_at(c, options, i, name, &random_case) != NULL;
+  }
+  return count;
+}
+
 static hd_status run_table(verification *v, void (*report)(void *, const verify_outcome *), void *user,
                            int *bad, diags *errors) {
   hd_status status = HD_OK;
   int total = verify_case_count + v->options->random_cases;
   for (int i = 0; status == HD_OK && i < total; i++) {
     verify_case random_case;
-    const verify_case *from = &verify_cases[i < verify_case_count ? i : 0];
     char name[32];
-    if (i >= verify_case_count) {
-      snprintf(name, sizeof name, "random-%d", i - verify_case_count + 1);
-      random_state r = {v->options->seed ^ hash_name(name) ^ 1};
-      verify_case_random(&r, name, &random_case);
-      from = &random_case;
-    }
-    if (from->large && !v->options->large) continue;
-    if (from->lists && !contract_makes_lists(v->contract)) continue;
-    if (v->options->only && !strstr(from->name, v->options->only)) continue;
+    const verify_case *from = case_at(v->contract, v->options, i, name, &random_case);
+    if (!from) continue;
     verify_outcome outcome;
     status = judge_case(v, from, &outcome, errors);
     if (status != HD_OK) break;

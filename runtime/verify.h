@@ -52,4 +52,7 @@ hd_status verify_run(session *s, const contract *c, const char *name, const vari
                      const verify_options *options, void (*report)(void *user, const verify_outcome *outcome),
                      void *user, int *out_bad, diags *errors);
 
+/* How many cases that is. */
+int verify_count(const contract *c, const verify_options *options);
+
 #endif

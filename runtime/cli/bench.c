@@ -2,6 +2,7 @@
 #include "../bench.h"
 #include "../pictures/bench_picture.h"
 #include "bench_report.h"
+#include "progress.h"
 #include "shapes.h"
 #include "tuned.h"
 #include "store.h"
@@ -183,13 +184,16 @@ static int draw_saved(const cli *c) {
 /* Runs all shapes. A shape that is declined is reported, and the others go on. */
 static int run_shapes(request *r, session *s, const contract *c, bench_result *results, diags *d) {
   report out;
+  progress bar;
   int code = EXIT_FINE, count = 0, splits = r->options.split_count;
   hd_status status = HD_OK;
   report_init(&out, r->form, r->file.spec.name, s, &r->options);
+  progress_begin(&bar, "shapes", r->shape_count);
   for (int i = 0; i < r->shape_count; i++) {
     bench_result *own = results + count;
     r->options.ragged = r->ragged[i];
     status = bench_run(s, c, r->file.spec.name, &r->variant, &r->shapes[i], &r->options, own, d);
+    progress_clear();
     if (status == HD_DECLINED || status == HD_INVALID) {
       cli_complain(r->file.path, &r->file, d);
       diags_finish(d);
@@ -203,7 +207,9 @@ static int run_shapes(request *r, session *s, const contract *c, bench_result *r
       if (!own[j].good) code = EXIT_DECLINED;
     }
     count += splits;
+    progress_step(&bar);
   }
+  progress_end(&bar);
   if (status != HD_OK && status != HD_DECLINED && status != HD_INVALID) {
     report_finish(&out, false, false);
     return cli_fail(r->c, r->file.path, &r->file, d, status);

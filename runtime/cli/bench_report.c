@@ -1,4 +1,5 @@
 #include "bench_report.h"
+#include "console.h"
 #include "shapes.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -121,13 +122,14 @@ void report_init(report *r, report_form form, const char *name, const session *s
 }
 
 void report_result(report *r, const bench_result *result) {
-  if (r->count++ == 0 && r->form != REPORT_JSON) print_head(r);
+  bool hidden = r->form == REPORT_TABLE && console_quiet();
+  if (r->count++ == 0 && r->form != REPORT_JSON && !hidden) print_head(r);
   if (r->form == REPORT_JSON) {
     text_add(&r->results, r->count > 1 ? ",\n  " : "\n  ");
     json_result(result, &r->results);
   } else if (r->form == REPORT_CSV) {
     print_csv(result);
-  } else {
+  } else if (!hidden) {
     print_row(result);
   }
   fflush(stdout);
@@ -135,7 +137,7 @@ void report_result(report *r, const bench_result *result) {
 
 void report_summary(report *r, const bench_summary *summary) {
   r->summary = *summary;
-  if (r->form != REPORT_TABLE || summary->count < 2) return;
+  if (r->form != REPORT_TABLE || summary->count < 2 || console_quiet()) return;
   text shape;
   text_init(&shape);
   bench_shape_write(&summary->worst_result->shape, &shape);

@@ -1,6 +1,7 @@
 #include "../build.h"
 #include "../codeobject.h"
 #include "build_output.h"
+#include "progress.h"
 #include "store.h"
 #include "verbs.h"
 #include <stdio.h>
@@ -222,6 +223,7 @@ static int report(const cli *c, build_plan *p, build_result *results, double sec
   else
     text_addf(&out, "%d kernels: %d compiled, %d from the cache, %d not built, %.3f s\n", p->job_count, built,
               hits, p->job_count - built - hits, seconds);
+  if (p->job_count > 0) cli_hint(c, p->files[p->job_file[0]].path, &shown);
   diags_finish(&shown);
   return cli_output(&out, code);
 }
@@ -243,6 +245,11 @@ static int write_output(const cli *c, const build_plan *p, const build_result *r
   return cli_exit_code(status);
 }
 
+static void count_finished(void *user, int index) {
+  (void)index;
+  progress_step(user);
+}
+
 static int build_plan_run(const cli *c, build_plan *p, cache *store, compiler_kind kind, int code) {
   size_t count = p->job_count > 0 ? (size_t)p->job_count : 1;
   build_result *results = calloc(count, sizeof *results);
@@ -250,10 +257,14 @@ static int build_plan_run(const cli *c, build_plan *p, cache *store, compiler_ki
     fprintf(stderr, "heddle %s: out of memory\n", c->verb->name);
     return EXIT_FAILED;
   }
-  const compile_limits limits = {.seconds = cli_number(c, "timeout", 0)};
+  progress bar;
+  const compile_limits limits = {
+      .seconds = cli_number(c, "timeout", 0), .finished = count_finished, .user = &bar};
   double start = now();
+  progress_begin(&bar, "kernels", p->job_count);
   if (p->job_count > 0)
     build_all(store, kind, p->jobs, results, p->job_count, (int)cli_int(c, "jobs", 0), &limits);
+  progress_end(&bar);
   code = report(c, p, results, now() - start, code);
   if (build_output_wanted(c)) code = write_output(c, p, results, code);
   for (int i = 0; i < p->job_count; i++)
@@ -269,6 +280,7 @@ static int read_files(const cli *c, build_plan *p, const variant *v) {
     diags *d = &p->file_diags[i];
     hd_status status = spec_file_read(c->arguments[i], &p->files[i], d);
     if (d->count || status != HD_OK) cli_complain(c->arguments[i], &p->files[i], d);
+    if (status != HD_OK) cli_hint(c, c->arguments[i], d);
     int code = cli_exit_code(status);
     p->file_status[i] = status;
     if (status == HD_OK) code = plan_file(c, p, i, v);

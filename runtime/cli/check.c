@@ -73,6 +73,7 @@ static int check_file(const cli *c, const char *path, text *out) {
   char key[65] = "";
   if (file.parsed && contract_key(&file.spec.contract, key) != HD_OK) code = EXIT_FAILED;
   cli_complain(path, file.source ? &file : NULL, &d);
+  cli_hint(c, path, &d);
   if (c->json) {
     bool first = true;
     text_add(out, "{");

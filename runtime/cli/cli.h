@@ -147,6 +147,8 @@ void spec_file_locate(const spec_file *f, diags *d);
 void diags_add_new(diags *to, const diags *from, diag_severity severity);
 /* Renders to standard error, with the offending lines of the spec where there is one (`f` may be NULL). */
 void cli_complain(const char *path, const spec_file *f, diags *d);
+/* What to type next, on standard error, as the first error in `d` suggests. Nothing with --quiet. */
+void cli_hint(const cli *c, const char *path, const diags *d);
 /* Renders `d`; with --json also {"ok": false, …} on standard output. Finishes `d`; returns the exit code for
  * `status`. */
 int cli_fail(const cli *c, const char *path, const spec_file *f, diags *d, hd_status status);

@@ -1,7 +1,9 @@
 /* match: which of several specs serves an engine's tensors, or why none does. */
 #include "verbs.h"
+#include "console.h"
 #include "request.h"
 #include "tuned_launch.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,6 +202,8 @@ static int ask(const cli *c, match_run *m) {
     code = cli_fail(c, m->files[chosen].path, NULL, &d, status);
   diags_finish(&d);
   match_answers_finish(m->answers, m->count);
+  if (chosen < 0 && !console_quiet() && strcmp(cli_text(c, "request"), "-") != 0)
+    fprintf(stderr, "try: heddle new --from %s\n", cli_text(c, "request"));
   return code;
 }
 

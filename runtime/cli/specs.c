@@ -112,6 +112,7 @@ void cli_complain(const char *path, const spec_file *f, diags *d) {
 int cli_fail(const cli *c, const char *path, const spec_file *f, diags *d, hd_status status) {
   cli_complain(path, f, d);
   if (diags_errors(d) == 0) fprintf(stderr, "%s: error: %s\n", path, hd_status_text(status));
+  cli_hint(c, path, d);
   int code = cli_exit_code(status);
   if (c->json) {
     text out;

@@ -1,18 +1,20 @@
 #include "../verify.h"
 #include "store.h"
 #include "console.h"
+#include "progress.h"
 #include "verbs.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 /* Where outcomes go: lines as they come, or a JSON array. */
-typedef struct progress {
+typedef struct outcomes {
   const cli *c;
   text *json;
   int count;
   double worst_rms, worst_row_rms, least_cosine, seconds;
-} progress;
+  progress progress;
+} outcomes;
 
 static void print_number(const char *format, int width, bool known, double value) {
   if (known)
@@ -67,7 +69,8 @@ static void print_outcome_json(const verify_outcome *o, text *out) {
 }
 
 static void report(void *user, const verify_outcome *o) {
-  progress *p = user;
+  outcomes *p = user;
+  progress_clear();
   if (p->c->json) {
     if (p->count > 0) text_add(p->json, ",\n  ");
     print_outcome_json(o, p->json);
@@ -76,7 +79,9 @@ static void report(void *user, const verify_outcome *o) {
       printf("%-22s %10s %6s %5s  %-7s%10s%10s%10s%9s%8s\n", "case", "seqs x kvh", "tokens", "split", "write",
              "rms", "worst row", "cosine", "lse", "s");
     print_outcome(o);
+    fflush(stdout);
   }
+  progress_step(&p->progress);
   p->count++;
   p->seconds += o->write_seconds + o->decode_seconds;
   if (o->rms > p->worst_rms) p->worst_rms = o->rms;
@@ -84,7 +89,7 @@ static void report(void *user, const verify_outcome *o) {
   if (o->cosine < p->least_cosine) p->least_cosine = o->cosine;
 }
 
-static void finish_json(const progress *p, const spec_file *file, const session *s,
+static void finish_json(const outcomes *p, const spec_file *file, const session *s,
                         const verify_options *options, int bad, text *out) {
   bool first = true;
   text_add(out, "{");
@@ -121,10 +126,12 @@ static int verify_spec(const cli *c, const spec_file *file, const variant *v, co
   cli_log_cache(c, s.cache);
   text_init(&cases);
   text_init(&out);
-  progress p = {.c = c, .json = &cases, .least_cosine = 2};
+  outcomes p = {.c = c, .json = &cases, .least_cosine = 2};
   contract resolved = contract_resolve(&file->spec.contract, s.target->fp8);
   int bad = 0;
+  progress_begin(&p.progress, "cases", verify_count(&resolved, &options));
   status = verify_run(&s, &resolved, file->spec.name, v, &options, report, &p, &bad, d);
+  progress_end(&p.progress);
   int code = EXIT_FINE;
   if (status != HD_OK) {
     code = cli_fail(c, path, file, d, status);

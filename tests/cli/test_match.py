@@ -59,7 +59,7 @@ class Match(Case):
         lines = [line.split() for line in out.splitlines()]
         self.assertEqual(lines[1], ['code', 'field', 'found', 'allowed'])
         self.assertEqual(lines[2], ['bind.dtype', 'page_table', 'int64', 'int32'])
-        self.assertEqual(errors, '')
+        self.assertEqual(errors, 'try: heddle new --from %s\n' % request)
 
     def test_scales_of_the_host_are_numbers(self):
         spec = self.file('numbers.yaml', DENSE.read_text().replace('granularity: token_head', 'granularity: tensor\n  source: argument')

@@ -76,6 +76,42 @@ class Usage(Case):
         self.assertEqual(output, '')
         self.assertIn('error: unknown field', errors)
 
+    def test_errors_end_in_what_to_type_next(self):
+        good, bad = self.small(), self.file('bad.yaml', 'heddle: 2\n')
+        wide = self.file('wide.yaml', good.read_text().replace('head_dim: 64', 'head_dim: 100'))
+        request = self.file('r.json', '{"tensors": {}}')
+        for arguments, code, expected in [
+            (['chekc'], 2, 'heddle check'),
+            (['check', '--tagret', 'x', good], 2, 'heddle check --help'),
+            (['emit', 'nothing.yaml'], 3, 'heddle new -o nothing.yaml'),
+            (['emit', bad], 1, 'heddle check %s' % bad),
+            (['emit', wide, '--target', 'gfx950'], 1, 'heddle check %s' % wide),
+            (['build', wide, '--target', 'gfx950'], 1, 'heddle check %s' % wide),
+            (['reference', good, '--kernel', 'write'], 1, 'heddle tensors %s' % good),
+            (['match', '--request', request, '--target', 'gfx950', good], 1, 'heddle new --from %s' % request),
+            (['match', '--request', bad, '--target', 'gfx950', good], 1, 'heddle tensors minimax-m3-dense-fp8'),
+            (['verify', good, '--device', 'cuda:0'], 3, 'heddle doctor'),
+            (['check', bad], 1, None),  # it has said it all
+        ]:
+            errors = self.heddle(*arguments, code=code, HEDDLE_CUDA_LIBRARY='/nowhere')[1]
+            last = errors.splitlines()[-1]
+            self.assertEqual(last[5:] if last.startswith('try: ') else None, expected, errors)
+            if code != 2:
+                self.assertNotIn('try: ', self.heddle(*arguments, '-q', code=code, HEDDLE_CUDA_LIBRARY='/nowhere')[1])
+
+    def test_progress_is_for_terminals(self):
+        spec = self.small()
+        shown = self.on_terminal('build', spec, '--compiler', 'llvm')
+        self.assertIn('\r[1/2] kernels', shown)
+        self.assertTrue(shown.endswith('\r\033[K'), 'the line is taken away in the end')
+        verify = ['verify', spec, '--device', 'emu:gfx950', '--compiler', 'llvm', '--only', 'zero']
+        shown = self.on_terminal(*verify)
+        count = len(self.json(*verify)['cases'])
+        self.assertIn('[%d/%d] cases' % (count, count), shown)
+        for more, variables in [(['-q'], {}), ([], {'TERM': 'dumb'})]:
+            self.assertEqual(self.on_terminal(*verify, *more, **variables), '')
+        self.assertEqual(self.heddle('build', spec, '--compiler', 'llvm')[1], '')
+
     def test_colour_is_for_terminals_and_for_those_who_ask(self):
         bad = self.small(replace=[('page: 16', 'pgae: 16')])
         self.assertNotIn('\033', self.heddle('check', bad, code=1)[1])
@@ -92,7 +128,7 @@ class Usage(Case):
         from support import HEDDLE
         ours, theirs = pty.openpty()
         subprocess.run([HEDDLE, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=theirs, cwd=self.folder,
-                       env=dict({'TERM': 'xterm', 'HOME': str(self.folder)}, **environment))
+                       env=dict(self.environment, **{'TERM': 'xterm', 'NO_COLOR': '', **environment}))
         os.close(theirs)
         found = b''
         try:
