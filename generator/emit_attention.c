@@ -26,13 +26,18 @@ int shared_rows(const contract *c) {
 }
 
 static int v_groups(const contract *c) {
-  return c->scale.granularity == SCALE_GROUP ? c->head_dim.v / c->scale.group_v : 1;
+  return c->scale.granularity == SCALE_GROUP ? contract_coded_v(c) / c->scale.group_v : 1;
+}
+
+/* Whether V's last channels are the tail's, which have no scale. */
+static bool v_has_tail(const contract *c) {
+  return contract_coded_v(c) < c->head_dim.v;
 }
 
 /* A split's partial result of one query: the outputs, then highest, lowest and the sum, then further
  * highests. */
 int partial_words(const contract *c) {
-  return c->head_dim.v + (v_groups(c) + 2 + 3) / 4 * 4;
+  return c->head_dim.v + (v_groups(c) + v_has_tail(c) + 2 + 3) / 4 * 4;
 }
 
 /* Functions of a query (row * HEADS + head) and its partial result. */
@@ -48,10 +53,15 @@ static void write_queries(const contract *c, text *out) {
       "  return (((i64)sequence * rows + query / HEADS) * kv_heads + kv_head) * HEADS + query % HEADS;\n}\n");
   text_add(out, "// Where behind a partial result the highest score stands that `channel` is relative to.\n"
                 "DEVICE int top_word(u32 channel) { return ");
+  if (v_has_tail(c)) text_addf(out, "channel >= V_CODED ? %d : ", 2 + v_groups(c));
   if (v_groups(c) > 1)
     text_addf(out, "channel < %d ? 0 : 2 + (int)channel / %d; }\n", c->scale.group_v, c->scale.group_v);
   else
     text_add(out, "0; }\n");
+  text_addf(out,
+            "// What the sum of `channel` still lacks of its scale, where K and V have a common one each.\n"
+            "DEVICE float scale_behind(u32 channel, float value_scale) { return %svalue_scale%s; }\n",
+            v_has_tail(c) ? "channel < V_CODED ? " : "", v_has_tail(c) ? " : 1.0f" : "");
   if (c->mask.sinks)
     text_add(out, "// One more logit, without a value: it takes part in the sum of weights, which is "
                   "relative to 2^base.\n"

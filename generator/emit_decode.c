@@ -62,12 +62,15 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_int(out, "V_CHANNELS", p->v_channels);
   write_int(out, "V_WORDS", p->list * dtype_bytes(c->kv.v_dtype) / 4);
   write_int(out, "V_STEPS", p->list / value_op->elements);
-  write_bool(out, "V_WHOLE", p->slices * p->value_tiles * op->rows == c->head_dim.v);
+  write_int(out, "V_CODED", contract_coded_v(c));
+  write_bool(out, "V_WHOLE", p->slices * p->value_tiles * op->rows == contract_coded_v(c));
   write_int(out, "K_PART", p->k_part);
   write_int(out, "K_PARTS", p->k_parts);
   write_int(out, "V_PART", p->v_part);
   write_int(out, "V_PARTS", p->v_parts);
   write_int(out, "PART_TILES", p->value_tiles / p->v_parts);
+  write_int(out, "OUTPUT_TILES", plan_output_tiles(p));
+  write_int(out, "OUTPUT_PARTS", plan_output_parts(p));
   write_int(out, "SCALE_WORDS", p->list > op->rows ? p->list / op->rows : 1);
   write_bool(out, "QUERY_IN_LDS", p->query_in_lds);
   write_bool(out, "EARLY_LOADS", p->early_loads);
@@ -89,6 +92,11 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_bool(out, "V_IN_K", c->kv.v_in_k);
   write_bool(out, "HAS_TAIL", p->tail_op != NULL);
   write_int(out, "TAIL_TOP", 13); /* exponent of a query row's largest element there */
+  bool values = p->tail_value_op != NULL;
+  write_int(out, "TAIL_TILES", p->tail_tiles);
+  write_int(out, "TAIL_ACROSS", values ? p->tail_channels : 1);
+  write_int(out, "TAIL_P_PARTS", values ? p->tail_p_parts : 1);
+  write_bool(out, "TAIL_WHOLE", p->slices * p->tail_tiles * op->rows == c->head_dim.v - contract_coded_v(c));
   text_add(out, "\n");
 }
 
@@ -154,6 +162,11 @@ static void write_tail(const contract *c, const decode_plan *p, text *out) {
   write_int(out, "TAIL_FRAGMENTS", p->folded ? 1 : p->tail_parts);
   write_offset_function(out, "tail_offset", &c->kv.tail.layout, dtype_bytes(c->kv.tail.dtype));
   write_product(op, "tail_key_fragment", "tail_query_fragment", out);
+  if (!p->tail_value_op) return;
+  write_int(out, "TAIL_TOKENS", p->tail_tokens);
+  write_int(out, "TAIL_V_WORDS", p->list * dtype_bytes(c->kv.tail.dtype) / 4);
+  write_int(out, "TAIL_P_FRAGMENTS", p->folded ? 1 : p->tail_p_parts);
+  write_product(p->tail_value_op, "tail_value_fragment", "tail_weight_fragment", out);
 }
 
 static void write_solved(const contract *c, const decode_plan *p, text *out) {
@@ -196,40 +209,57 @@ static void write_load_scales(const char *tile, text *out) {
       tile);
 }
 
-/* The lines of each fence where K has a tail; decode_tail.hip has the functions. */
+/* The lines of each fence where K has a tail, and of those where V reaches into it; decode_tail.hip and
+ * decode_tail_values.hip have the functions. */
 static const struct {
-  const char *name, *lines;
+  const char *name;
+  bool of_values;
+  const char *lines;
 } tail_fences[] = {
-    {"tail state", "  tail_words tail;\n"
-                   "  tail_query_fragment tail_query[BLOCKS][TAIL_FRAGMENTS][TAIL_STEPS];\n"},
-    {"tail load", "    load_tail(tail, ids, k_head, k_stride_b, k_heads_stride, of_tile, index, group);\n"},
-    {"tail query",
+    {"tail state", false,
+     "  tail_words tail;\n"
+     "  tail_query_fragment tail_query[BLOCKS][TAIL_FRAGMENTS][TAIL_STEPS];\n"},
+    {"tail state", true, "  u32 tail_v[TAIL_TILES * TAIL_V_WORDS];\n"},
+    {"tail load", false,
+     "    load_tail(tail, ids, k_head, k_stride_b, k_heads_stride, of_tile, index, group);\n"},
+    {"tail load values", true,
+     "    load_v<tail_values>(tail_v, ids, v_head, v_stride_b, v_heads_stride, of_tile, slice, index, "
+     "group);\n"},
+    {"tail query", false,
      "      float tail_x[TAIL_LIST];\n"
      "      const i64 tail_row = query_of(sequence, kv_head, kv_heads, rows, column_of(b, c));\n"
      "      tail_largest = group_max(load_tail_query((const u8 *)q + tail_row * HEAD_DIM_QK * "
      "QUERY::BYTES,\n"
      "                                               column_of(b, c) < rows * HEADS, group, "
      "tail_x));\n"},
-    {"tail split", "      split_tail_query(tail_x, up, index, c, tail_query[b]);\n"},
-    {"tail products", "    add_tail(product, tail, tail_query, scales, key_scale, group);\n"},
+    {"tail split", false, "      split_tail_query(tail_x, up, index, c, tail_query[b]);\n"},
+    {"tail products", false, "    add_tail(product, tail, tail_query, scales, key_scale, group);\n"},
+    {"tail clear values", true, "        clear_invisible<tail_values>(tail_v, seen_by(0));\n"},
+    {"tail add values", true, "    add_values(tail_values(), tail_v, V_PARTS);\n"},
 };
 
+static bool copy_tail_functions(const decode_fences *f, text *out) {
+  const template_source *templates = f->shared.templates;
+  if (!f->plan->tail_op) return true;
+  if (template_copy(templates, "decode_tail.hip", out, f->shared.errors) != HD_OK) return false;
+  text_add(out, "\n");
+  if (!f->plan->tail_value_op) return true;
+  if (template_copy(templates, "decode_tail_values.hip", out, f->shared.errors) != HD_OK) return false;
+  text_add(out, "\n");
+  return true;
+}
+
 static bool fill_tail(const decode_fences *f, const char *name, text *out) {
-  const contract *c = f->shared.contract;
-  bool has_tail = f->plan->tail_op != NULL;
-  if (strcmp(name, "tail function") == 0) {
-    if (!has_tail) return true;
-    if (template_copy(f->shared.templates, "decode_tail.hip", out, f->shared.errors) != HD_OK) return false;
-    text_add(out, "\n");
-    return true;
-  }
+  bool has_tail = f->plan->tail_op != NULL, known = false;
+  if (strcmp(name, "tail function") == 0) return copy_tail_functions(f, out);
+  if (strcmp(name, "tail state") == 0 && has_tail) write_key_scale(f->shared.contract, out);
   for (size_t i = 0; i < sizeof tail_fences / sizeof *tail_fences; i++) {
     if (strcmp(name, tail_fences[i].name) != 0) continue;
-    if (has_tail && i == 0) write_key_scale(c, out);
-    if (has_tail) text_add(out, tail_fences[i].lines);
-    return true;
+    known = true;
+    if (tail_fences[i].of_values ? f->plan->tail_value_op != NULL : has_tail)
+      text_add(out, tail_fences[i].lines);
   }
-  return false;
+  return known;
 }
 
 static bool fill(void *user, const char *name, text *out) {

@@ -57,7 +57,7 @@ void plan_keys(const contract *c, decode_plan *p) {
   p->k_chunk = smallest(smallest(16 / bytes, power_of_two_in(p->k_list)), power_of_two_in(channels));
   bool grouped = c->scale.granularity == SCALE_GROUP;
   p->k_part = grouped ? c->scale.group_k : p->k_list * op->groups;
-  p->v_part = grouped ? c->scale.group_v : c->head_dim.v;
+  p->v_part = grouped ? c->scale.group_v : contract_coded_v(c);
   p->k_parts = grouped ? channels / c->scale.group_k : 1;
   if (p->k_parts == 1) p->k_part = p->k_list * op->groups;
   if (p->k_parts > 1 && !plan_parts_whole(p))
@@ -76,6 +76,12 @@ static void plan_tail(const contract *c, decode_plan *p) {
   p->tail_parts = parts_of(c->query.dtype, p->tail_op->operand);
 }
 
+/* Products per weight: one of 8 bits alone is 2e-3 off where a few tokens decide, more than all the rest may
+ * be. */
+static int weight_parts(const matrix_op *op) {
+  return significand_bits(op->operand) < 11 ? 2 : 1;
+}
+
 hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan,
                       diags *errors) {
   size_t before = diags_errors(errors);
@@ -86,6 +92,7 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   p.value_op = find_op(t, c->kv.v_dtype, true, &p.value_widen);
   bool tail_widens;
   if (c->kv.tail.channels) p.tail_op = find_op(t, c->kv.tail.dtype, false, &tail_widens);
+  if (contract_coded_v(c) < c->head_dim.v) p.tail_value_op = p.tail_op;
   if (p.op && p.value_op) check_shape(c, &p, errors);
   if (v->waves && (v->waves < 1 || v->waves > 16 || (v->waves & (v->waves - 1))))
     diags_decline_number(errors, "decline.waves", "tune.waves", v->waves, "1, 2, 4, 8, 16");
@@ -94,11 +101,14 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   p.rows = contract_rows_have_lists(c) ? 1 : c->query.rows;
   int queries = p.rows * c->query.heads_per_kv;
   p.q_parts = parts_of(c->query.dtype, p.op->operand);
-  /* A weight of 8 bits alone is 2e-3 off where a few tokens decide: more than all the rest may be. */
-  p.p_parts = significand_bits(p.value_op->operand) < 11 ? 2 : 1;
+  p.p_parts = weight_parts(p.value_op);
   p.folded = p.q_parts == 2 && p.op->columns_per_lane == 1 && queries <= p.op->columns / 2;
   p.q_top = q_top(p.op->operand);
   p.p_shift = p_shift(p.value_op->operand);
+  if (p.tail_value_op) {
+    p.tail_p_parts = weight_parts(p.tail_value_op);
+    p.p_shift = largest(p.p_shift, p_shift(p.tail_value_op->operand)); /* bf16 has room for any */
+  }
   plan_keys(c, &p);
   plan_tail(c, &p);
   if (!plan_registers(c, &p, queries)) {

@@ -49,7 +49,7 @@ typedef struct decode_plan {
   int most_list;            /* tokens a group may own; 0: as many as fit */
   int list, tile;           /* tokens a group owns; tokens of a tile: list * groups */
   int score_tiles;          /* products along tokens: list / row_run */
-  int value_tiles;          /* products along V channels in a workgroup */
+  int value_tiles;          /* products along V channels in a workgroup: those that are codes */
   int slices;               /* workgroups that share the V channels */
   int k_list;               /* channels of K a lane holds per token, zeros behind head_dim.qk included */
   int k_chunk, k_load;      /* channels dealt to a group at a time; elements per load */
@@ -57,6 +57,9 @@ typedef struct decode_plan {
   const matrix_op *tail_op; /* of the tail's products; NULL: there is no tail */
   int tail_parts;           /* of the query */
   int tail_list, tail_chunk, tail_load; /* as of K */
+  const matrix_op *tail_value_op;       /* of the tail's part of V; NULL: V does not reach into the tail */
+  int tail_p_parts, tail_tiles, tail_tokens,
+      tail_channels; /* as p_parts, value_tiles, v_tokens, v_channels */
   int v_tokens,
       v_channels; /* a V load covers v_tokens tokens (along the fragment) or v_channels channels (across) */
   int own_run;    /* tokens of a group's list that share a page: gcd(page, list) */
@@ -108,6 +111,15 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
                       diags *errors);
 hd_status plan_write(const contract *c, const variant *v, const target *t, write_plan *out_plan,
                      diags *errors);
+
+/* Products along all V channels in a workgroup, and what of these has weights of its own: each group of
+ * channels that share a token's scale, and the tail, which has none. */
+static inline int plan_output_tiles(const decode_plan *p) {
+  return p->value_tiles + p->tail_tiles;
+}
+static inline int plan_output_parts(const decode_plan *p) {
+  return p->v_parts + (p->tail_value_op != NULL);
+}
 
 /* ---- As a whole ---- */
 

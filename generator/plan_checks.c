@@ -72,9 +72,6 @@ void check_dim(const char *field, int channels, int most, diags *errors) {
 void check_shape(const contract *c, const decode_plan *p, diags *errors) {
   if (c->kv.tail.channels && !ONE_OF(c->kv.tail.dtype, DTYPE_BF16, DTYPE_FP16))
     diags_decline(errors, "decline.tail", "kv.tail.dtype", dtype_name(c->kv.tail.dtype), "bf16, fp16");
-  if (contract_coded_v(c) < c->head_dim.v)
-    diags_decline_number(errors, "decline.tail", "head_dim.v", c->head_dim.v,
-                         "up to %d, the channels before kv.tail", contract_coded_v(c));
   if (c->kv.tail.channels % DIM_STEP != 0)
     diags_decline_number(errors, "decline.tail", "kv.tail.channels", c->kv.tail.channels, "a multiple of %d",
                          DIM_STEP);
@@ -84,10 +81,11 @@ void check_shape(const contract *c, const decode_plan *p, diags *errors) {
   if (c->scale.group_k % 4 != 0)
     diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_k,
                          "a multiple of 4 channels of K");
-  if (c->kv.v_in_k && c->head_dim.v % c->scale.group_v != 0)
+  int coded = contract_coded_v(c);
+  if (c->kv.v_in_k && coded % c->scale.group_v != 0)
     diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_v,
-                         "what divides the %d channels of V, where V lies in K", c->head_dim.v);
-  if (c->scale.group_v != c->head_dim.v && c->scale.group_v % p->value_op->rows != 0)
+                         "what divides the %d channels of V, where V lies in K", coded);
+  if (c->scale.group_v != coded && c->scale.group_v % p->value_op->rows != 0)
     diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_v,
                          "a multiple of %d channels of V (%s)", p->value_op->rows, p->value_op->name);
 }

@@ -36,9 +36,9 @@ static int group_of(const matrix_op *op, int lane) {
   return lane / op->group_stride % op->groups;
 }
 
-/* Channels that are there to be read. */
+/* Channels that are there to be read as codes. */
 static int channels_of(const decode_solution *s, bool is_k) {
-  return is_k ? contract_coded_k(&s->contract) : s->contract.head_dim.v;
+  return is_k ? contract_coded_k(&s->contract) : contract_coded_v(&s->contract);
 }
 
 typedef struct place_list {

@@ -15,7 +15,7 @@ enum { MOST_PIECES = 9, SIMDS = 4 };
 
 int lds_beside_outputs(const decode_plan *p, int waves) {
   const matrix_op *op = p->op;
-  int rows = p->blocks * op->columns_per_lane * op->rows * (2 + p->v_parts) * 4;
+  int rows = p->blocks * op->columns_per_lane * op->rows * (2 + plan_output_parts(p)) * 4;
   int fragment = op->elements * dtype_bytes(op->operand) * op->columns_per_lane;
   int fragments = p->blocks * (p->folded ? 1 : p->q_parts) * (p->k_list / op->elements);
   return waves * rows + (p->query_in_lds ? fragments * fragment * p->target->wave : 0);
@@ -34,19 +34,27 @@ static int lds_limit(const target *t) {
   return t->family == FAMILY_CUDA ? 48 * 1024 : t->lds_bytes;
 }
 
-/* Channel tiles of V, and whether its loads run along tokens (the fragment's own axis) or along channels.
- * Loads along channels may fill the tiles up beyond head_dim.v, so that they stay wide. */
-static void plan_values(const contract *c, decode_plan *p) {
-  const matrix_op *op = p->value_op;
-  int bytes = dtype_bytes(c->kv.v_dtype), v = c->head_dim.v;
-  int along = smallest(16 / bytes, power_of_two_in(layout_aligned_run(&c->kv.v, AXIS_S)));
+/* Values of V that are stored one way: its codes, or what it has of the tail. */
+typedef struct stored_values {
+  const layout *layout;
+  int64_t at;                /* bytes from the start of a page */
+  int bytes, channels, part; /* of an element; of a head; those that share a scale, or all */
+} stored_values;
+
+/* Their channel tiles in all workgroups, and whether loads run along tokens (the fragment's own axis) or
+ * along channels. Loads along channels may fill the tiles up beyond the last, so that they stay wide. */
+static void plan_values(const decode_plan *p, const stored_values *v, int *out_tiles, int *out_tokens,
+                        int *out_channels) {
+  int rows = p->op->rows, widest = 16 / v->bytes;
+  if (v->at > 0) widest = smallest(widest, power_of_two_in(v->at) / v->bytes);
+  int along = smallest(widest, power_of_two_in(layout_aligned_run(v->layout, AXIS_S)));
   along = smallest(along, p->own_run);
-  int run = smallest(16 / bytes, power_of_two_in(layout_aligned_run(&c->kv.v, AXIS_D)));
-  int tiles = round_up(v, op->rows) / op->rows, channels = 1, least = INT32_MAX;
-  for (int across = run; across * bytes >= 4 && across > along; across /= 2) {
-    if (p->v_part < v && p->v_part % (across * op->rows) != 0)
+  int run = smallest(widest, power_of_two_in(layout_aligned_run(v->layout, AXIS_D)));
+  int tiles = round_up(v->channels, rows) / rows, channels = 1, least = INT32_MAX;
+  for (int across = run; across * v->bytes >= 4 && across > along; across /= 2) {
+    if (v->part < v->channels && v->part % (across * rows) != 0)
       continue; /* a tile has one group of channels */
-    int padded = round_up(v, op->rows * across * p->slices) / op->rows;
+    int padded = round_up(v->channels, rows * across * p->slices) / rows;
     int cost = 4 * padded / across + padded; /* a load and a product of one list, as instructions */
     if (cost < least) {
       least = cost;
@@ -54,9 +62,9 @@ static void plan_values(const contract *c, decode_plan *p) {
       channels = across;
     }
   }
-  p->v_tokens = channels > 1 ? 1 : along;
-  p->v_channels = channels;
-  p->value_tiles = tiles;
+  *out_tokens = channels > 1 ? 1 : along;
+  *out_channels = channels;
+  *out_tiles = tiles;
 }
 
 /* Tokens a lane's group owns and everything that follows from it. */
@@ -67,7 +75,13 @@ static void plan_tokens(const contract *c, decode_plan *p, int list) {
   p->score_tiles = list / op->row_run;
   p->own_run = plan_gcd(c->kv.page, list);
   p->k_exact = p->own_run < op->row_run;
-  plan_values(c, p);
+  const stored_values codes = {&c->kv.v, 0, dtype_bytes(c->kv.v_dtype), contract_coded_v(c), p->v_part};
+  plan_values(p, &codes, &p->value_tiles, &p->v_tokens, &p->v_channels);
+  if (!p->tail_value_op) return;
+  int channels = c->head_dim.v - contract_coded_v(c);
+  const stored_values tail = {&c->kv.tail.layout, c->kv.tail.at, dtype_bytes(c->kv.tail.dtype), channels,
+                              channels};
+  plan_values(p, &tail, &p->tail_tiles, &p->tail_tokens, &p->tail_channels);
 }
 
 /* V channels shared by `slices` workgroups; false where tiles or scale groups do not divide so. */
@@ -75,7 +89,8 @@ static bool plan_slices(const contract *c, decode_plan *p, int slices) {
   int tiles = p->value_tiles, rows = p->op->rows;
   p->slices = slices;
   p->value_tiles = round_up(tiles, slices * p->v_channels) / slices;
-  if (p->v_part >= c->head_dim.v) p->v_part = slices * p->value_tiles * rows;
+  if (p->tail_value_op) p->tail_tiles = round_up(p->tail_tiles, slices * p->tail_channels) / slices;
+  if (p->v_part >= contract_coded_v(c)) p->v_part = slices * p->value_tiles * rows;
   int channels = p->value_tiles * rows;
   p->v_parts = largest(1, channels / p->v_part);
   return p->v_part % channels == 0 || channels % p->v_part == 0;
@@ -120,8 +135,12 @@ static void estimate_registers(const contract *c, decode_plan *p) {
   int q_fragments = p->folded ? 1 : p->q_parts, p_fragments = p->folded ? 1 : p->p_parts;
   int query = q_fragments * p->k_list * dtype_bytes(op->operand) / 4 * op->columns_per_lane;
   int scores = p->list * op->columns_per_lane;
-  int per_block = p->value_tiles * op->row_run + p->score_tiles * op->row_run +
-                  p_fragments * p->list * dtype_bytes(value_op->operand) / 4 + p->v_parts - 1;
+  if (p->tail_value_op) {
+    v_words += loaded_registers(p->tail_tiles * p->list * 2, p->tail_tokens * p->tail_channels * 2);
+    p_fragments = p->folded ? 1 : largest(p_fragments, p->tail_p_parts);
+  }
+  int per_block = plan_output_tiles(p) * op->row_run + p->score_tiles * op->row_run +
+                  p_fragments * p->list * dtype_bytes(value_op->operand) / 4 + plan_output_parts(p) - 1;
   per_block = per_block * op->columns_per_lane + query;
   if (p->tail_op) {
     int bytes = p->tail_list * 2, fragments = p->folded ? 1 : p->tail_parts;
@@ -129,8 +148,8 @@ static void estimate_registers(const contract *c, decode_plan *p) {
     per_block += fragments * bytes / 4 * op->columns_per_lane;
   }
   int keep = p->rows > 1 ? 40 + (p->v_channels > 1 ? p->list : p->list * v_bytes / 4) : 0;
-  keep +=
-      (p->k_parts + p->v_parts - 2) * p->list; /* compilers work on several groups of channels at a time */
+  /* Compilers work on several groups of channels at a time, of K on those of a piece. */
+  keep += (largest(1, p->k_parts / p->k_pieces) + plan_output_parts(p) - 2) * p->list;
   if (p->k_parts > 1 && !plan_parts_whole(p))
     keep += query * p->blocks; /* fragments with zeros outside a group */
   p->registers = k_words + v_words + scales + p->blocks * per_block + keep + largest(0, page_ids(c, p) - 8) +
@@ -210,7 +229,7 @@ static int resident(const decode_plan *p, int waves) {
  * many as leave LDS for all workgroups that the registers do. False when the waves asked for do not fit. */
 bool plan_waves(const variant *v, decode_plan *p, diags *errors) {
   p->waves = v->waves ? v->waves : 4;
-  int limit = lds_limit(p->target), tiles = p->blocks * p->value_tiles;
+  int limit = lds_limit(p->target), tiles = p->blocks * plan_output_tiles(p);
   while (!v->waves && p->waves > 1 && lds_bytes(p, smallest(p->waves, tiles), p->waves) > limit)
     p->waves /= 2;
   limit = smallest(limit, p->target->unit_lds / resident(p, p->waves));

@@ -2,7 +2,8 @@
 
 contract plan_contract(const contract *c, const target *t) {
   contract resolved = contract_resolve(c, t->fp8);
-  layout *const layouts[] = {&resolved.kv.k, &resolved.kv.v, &resolved.scale.k, &resolved.scale.v};
+  layout *const layouts[] = {&resolved.kv.k, &resolved.kv.v, &resolved.kv.tail.layout, &resolved.scale.k,
+                             &resolved.scale.v};
   for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
     layout_canonicalize(layouts[i]);
   return resolved;

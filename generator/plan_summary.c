@@ -41,7 +41,9 @@ void plan_write_summary(const contract *c, const decode_plan *p, const char *mar
             p->folded ? ", parts side by side in one product" : "");
   write_operand("K", op, p->widen, c->kv.k_dtype, mark, out);
   write_operand("V", p->value_op, p->value_widen, c->kv.v_dtype, mark, out);
-  if (p->tail_op) write_operand("K's tail", p->tail_op, false, c->kv.tail.dtype, mark, out);
+  if (p->tail_op)
+    write_operand(p->tail_value_op ? "The tail of both" : "K's tail", p->tail_op, false, c->kv.tail.dtype,
+                  mark, out);
   if (p->column_groups > 1 || p->slices > 1)
     text_addf(out, "%sTo save registers %d workgroup%s share%s the queries and %d the channels of V.\n", mark,
               p->column_groups, p->column_groups > 1 ? "s" : "", p->column_groups > 1 ? "" : "s", p->slices);
@@ -64,7 +66,7 @@ void plan_write_summary(const contract *c, const decode_plan *p, const char *mar
             p->early_loads ? "as early as their place is free" : "late, to save registers",
             p->query_in_lds ? "LDS" : "registers");
   text_addf(out, "%sThe waves meet in LDS with %d of their %d channel tiles at a time.\n", mark, p->exchange,
-            p->blocks * p->value_tiles);
+            p->blocks * plan_output_tiles(p));
   text_addf(out, "%sVector registers, estimated: %d of %d.\n", mark, p->registers, p->target->vgprs);
 }
 

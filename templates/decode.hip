@@ -45,10 +45,23 @@ DEVICE bool k_exists(int i, int group) {
   return (i / K_CHUNK + 1) * GROUPS * K_CHUNK <= K_CHANNELS || listed_channel(i, group) < K_CHANNELS;
 }
 
-// The channel of row `index` in channel tile m of the value product. Rows past HEAD_DIM_V are not stored.
-DEVICE u32 channel_of(int m, int index) {
-  return (u32)((m / V_CHANNELS * INDICES + index) * V_CHANNELS + m % V_CHANNELS);
+// The channel of row `index` in channel tile m of the value product, whose loads run across ACROSS tiles.
+template <int ACROSS = V_CHANNELS> DEVICE u32 channel_of(int m, int index) {
+  return (u32)((m / ACROSS * INDICES + index) * ACROSS + m % ACROSS);
 }
+
+// V's channels that are stored as codes: how they lie, are loaded and become operands. Rows past CHANNELS are not stored.
+struct coded_values {
+  typedef KV_V stored;
+  typedef V_OPERAND operand;
+  typedef value_fragment fragment;
+  typedef weight_fragment weights;
+  static constexpr int CHANNELS = V_CODED, TILES = VALUE_TILES, FIRST_TILE = 0, FIRST_PART = 0, PART_TILES = ::PART_TILES;
+  static constexpr int TOKENS = V_TOKENS, ACROSS = V_CHANNELS, WORDS = V_WORDS, PARTS = P_PARTS, FRAGMENTS = P_FRAGMENTS;
+  static constexpr bool WHOLE = V_WHOLE, SCALED = V_SCALED;
+  static constexpr i64 AT = 0; // bytes from the start of a page
+  DEVICE auto offset(u32 slot, u32 channel, i64 heads_stride) { return v_offset(slot, channel, heads_stride); }
+};
 
 // The token of the group's list whose scale the lane of `index` holds in word n.
 DEVICE int scaled_token(int n, int index) { return n * INDICES + index % LIST; }
@@ -91,19 +104,22 @@ DEVICE void load_k(tile_words &words, const tile_pages &ids, const u8 *k_head, i
   }
 }
 
-DEVICE void load_v(tile_words &words, const tile_pages &ids, const u8 *v_head, i64 stride_b, i64 heads_stride, int tile,
-                   u32 first_channel, int index, int group) {
+// `v_head`: the cache at the first page and this head; strides in elements of V's codes.
+template <typename Values>
+DEVICE void load_v(u32 *words, const tile_pages &ids, const u8 *v_head, i64 stride_b, i64 heads_stride, int tile, int slice,
+                   int index, int group) {
+  constexpr int BYTES = Values::stored::BYTES;
   const int first = tile * TILE + group * LIST;
-  UNROLL for (int e = 0; e < LIST; e += V_TOKENS) {
+  UNROLL for (int e = 0; e < LIST; e += Values::TOKENS) {
     const u32 slot = (u32)(first + e) % PAGE;
-    const u8 *page = v_head + (i64)ids.own[e / OWN_RUN] * stride_b * KV_V::BYTES;
-    UNROLL for (int m = 0; m < VALUE_TILES; m += V_CHANNELS) {
-      // along tokens: V_TOKENS of them for channel tile m; along channels: V_CHANNELS tiles for token e
-      const int place = V_CHANNELS == 1 ? (m * LIST + e) : (e * VALUE_TILES + m);
-      const u32 channel = first_channel + channel_of(m, index);
-      const bool exists = V_WHOLE || channel < HEAD_DIM_V;
-      load_stream<V_TOKENS * V_CHANNELS * KV_V::BYTES>(words.v, place * KV_V::BYTES,
-                                                       page + v_offset(slot, exists ? channel : 0u, heads_stride) * KV_V::BYTES);
+    const u8 *page = v_head + Values::AT + (i64)ids.own[e / OWN_RUN] * stride_b * KV_V::BYTES;
+    UNROLL for (int m = 0; m < Values::TILES; m += Values::ACROSS) {
+      // along tokens: TOKENS of them for channel tile m; along channels: ACROSS tiles for token e
+      const int place = Values::ACROSS == 1 ? (m * LIST + e) : (e * Values::TILES + m);
+      const u32 channel = (u32)(slice * Values::TILES * INDICES) + channel_of<Values::ACROSS>(m, index);
+      const bool exists = Values::WHOLE || channel < Values::CHANNELS;
+      load_stream<Values::TOKENS * Values::ACROSS * BYTES>(
+          words, place * BYTES, page + Values::offset(slot, exists ? channel : 0u, heads_stride * KV_V::BYTES / BYTES) * BYTES);
     }
   }
 }
@@ -111,34 +127,34 @@ DEVICE void load_v(tile_words &words, const tile_pages &ids, const u8 *v_head, i
 //@ load_scales function
 //@ staged functions
 // The bits of V word i that belong to tokens [first, end), counted from the lane's first token.
-DEVICE u32 kept_bits(int i, token_span seen) {
-  constexpr int PER_WORD = KV_V::PER_WORD, BITS = 8 * KV_V::BYTES;
-  if constexpr (V_CHANNELS == 1) {
-    const int end = seen.end - i % V_WORDS * PER_WORD, first = seen.first - i % V_WORDS * PER_WORD;
+template <typename Values> DEVICE u32 kept_bits(int i, token_span seen) {
+  constexpr int PER_WORD = Values::stored::PER_WORD, BITS = 8 * Values::stored::BYTES;
+  if constexpr (Values::ACROSS == 1) {
+    const int end = seen.end - i % Values::WORDS * PER_WORD, first = seen.first - i % Values::WORDS * PER_WORD;
     u32 bits = end >= PER_WORD ? ~0u : end <= 0 ? 0u : (1u << end * BITS % 32) - 1u;
     if constexpr (WINDOW > 0) bits &= first <= 0 ? ~0u : first >= PER_WORD ? 0u : ~0u << first * BITS % 32;
     return bits;
   } else {
-    const int token = i * PER_WORD / VALUE_TILES;
+    const int token = i * PER_WORD / Values::TILES;
     return token < seen.end && (WINDOW == 0 || token >= seen.first) ? ~0u : 0u;
   }
 }
 
 // What is not seen becomes 0: 0 * NaN would not.
-DEVICE void clear_invisible(tile_words &words, token_span seen) {
-  UNROLL for (int i = 0; i < VALUE_TILES * V_WORDS; i++) {
-    if (STAGES > 0) pin(words.v[i]); // or the bits of all of them are kept in registers from before V is read
-    words.v[i] &= kept_bits(i, seen);
+template <typename Values> DEVICE void clear_invisible(u32 *words, token_span seen) {
+  UNROLL for (int i = 0; i < Values::TILES * Values::WORDS; i++) {
+    if (STAGES > 0) pin(words[i]); // or the bits of all of them are kept in registers from before V is read
+    words[i] &= kept_bits<Values>(i, seen);
   }
 }
 
-// Word `word` of V's list for channel tile m: KV_V::PER_WORD consecutive tokens of one channel. Query rows of one
+// Word `word` of V's list for channel tile m: PER_WORD consecutive tokens of one channel. Query rows of one
 // sequence see different tokens, so there the bits of those not seen are dropped on the way.
-DEVICE u32 value_word(const tile_words &words, int m, int word, token_span seen) {
-  constexpr int PER_WORD = KV_V::PER_WORD, STRIDE = VALUE_TILES / PER_WORD;
-  const auto stored = [&](int i) { return ROWS > 1 ? words.v[i] & kept_bits(i, seen) : words.v[i]; };
-  if constexpr (V_CHANNELS == 1) {
-    return stored(m * V_WORDS + word);
+template <typename Values> DEVICE u32 value_word(const u32 *words, int m, int word, token_span seen) {
+  constexpr int PER_WORD = Values::stored::PER_WORD, STRIDE = Values::TILES / PER_WORD;
+  const auto stored = [&](int i) { return ROWS > 1 ? words[i] & kept_bits<Values>(i, seen) : words[i]; };
+  if constexpr (Values::ACROSS == 1) {
+    return stored(m * Values::WORDS + word);
   } else { // tokens lie a row of words apart: pick the channel's bytes out of PER_WORD rows
     const int row = word * PER_WORD * STRIDE + m / PER_WORD;
     if constexpr (PER_WORD == 2) {
@@ -203,7 +219,6 @@ KERNEL(THREADS) void heddle_decode(
   const int sequence = workgroup_x(), split = workgroup_z();
   const int kv_head = workgroup_y() / (COLUMN_GROUPS * SLICES), share = workgroup_y() % (COLUMN_GROUPS * SLICES);
   const int first_block = share / SLICES * BLOCKS, slice = share % SLICES;
-  const u32 first_channel = (u32)slice * (VALUE_TILES * INDICES);
 //@ rows
 //@ select
 
@@ -236,12 +251,16 @@ KERNEL(THREADS) void heddle_decode(
     UNROLL for (int piece = 0; piece < K_BUFFERS; piece++) load_k_piece(ids, of_tile, piece);
 //@ tail load
   };
+  const auto load_values = [&](int of_tile) {
+    load_v<coded_values>(words.v, ids, v_head, v_stride_b, v_heads_stride, of_tile, slice, index, group);
+//@ tail load values
+  };
   const auto first_loads = [&] {
     if (STAGES > 0 || tile >= end) return;
     load_pages(ids, table, tile, seen, index, group);
     load_k_first(tile);
 //@ load_scales tile
-    load_v(words, ids, v_head, v_stride_b, v_heads_stride, tile, first_channel, index, group);
+    load_values(tile);
     if (tile + WAVES < end) load_pages(ids, table, tile + WAVES, seen, index, group);
   };
   if (EARLY_LOADS) first_loads();
@@ -321,15 +340,15 @@ KERNEL(THREADS) void heddle_decode(
   UNROLL for (int b = 0; b < BLOCKS; b++)
     UNROLL for (int c = 0; c < PER_LANE; c++) row_scale[b][c] *= logits;
 
-  acc_t output[BLOCKS][VALUE_TILES];
-  float top[V_PARTS][BLOCKS][PER_LANE]; // running maximum of the scores with V scales: what `output` is relative to
+  acc_t output[BLOCKS][OUTPUT_TILES];
+  float top[OUTPUT_PARTS][BLOCKS][PER_LANE]; // running maximum of the scores with V scales: what `output` is relative to
   float base[BLOCKS][PER_LANE]; // running maximum of the lane's own plain scores: what `sum` is relative to
   float sum[BLOCKS][PER_LANE];
   UNROLL for (int b = 0; b < BLOCKS; b++) {
-    UNROLL for (int m = 0; m < VALUE_TILES; m++)
+    UNROLL for (int m = 0; m < OUTPUT_TILES; m++)
       UNROLL for (int a = 0; a < PER_LANE * RUN; a++) output[b][m][a] = 0;
     UNROLL for (int c = 0; c < PER_LANE; c++) {
-      UNROLL for (int part = 0; part < V_PARTS; part++) top[part][b][c] = NEVER;
+      UNROLL for (int part = 0; part < OUTPUT_PARTS; part++) top[part][b][c] = NEVER;
       base[b][c] = NEVER;
       sum[b][c] = 0;
     }
@@ -428,19 +447,29 @@ KERNEL(THREADS) void heddle_decode(
 
 //@ staged values
     if constexpr (ROWS == 1)
-      if (masked) clear_invisible(words, seen_by(0));
-    UNROLL for (int part = 0; part < V_PARTS; part++) {
-      if (V_PARTS > 1) keep_order();
-      weight_fragment weights[BLOCKS][P_FRAGMENTS][V_STEPS];
+      if (masked) {
+        clear_invisible<coded_values>(words.v, seen_by(0));
+//@ tail clear values
+      }
+    // Weights of one part of V's channels, those that share a scale, and the products of `v` with them.
+    const auto add_values = [&](auto values, u32 *v, int part) __attribute__((always_inline)) {
+      typedef decltype(values) of;
+      typedef typename of::operand operand;
+      typedef typename of::fragment fragment;
+      typedef typename of::weights weight;
+      constexpr bool SUMS = !V_SCALED && of::FIRST_PART == 0; // the sum is of these weights
+      const int first_tile = of::FIRST_TILE + (part - of::FIRST_PART) * of::PART_TILES;
+      if (OUTPUT_PARTS > 1) keep_order();
+      weight weights[BLOCKS][of::FRAGMENTS][V_STEPS];
       UNROLL for (int b = 0; b < BLOCKS; b++)
         UNROLL for (int c = 0; c < PER_LANE; c++) {
           float weighted[LIST]; // scores with log2(V scale)
           float new_top = NEVER;
           UNROLL for (int e = 0; e < LIST; e++) {
             weighted[e] = product[b][e / RUN][c * RUN + e % RUN];
-            if constexpr (V_SCALED) weighted[e] += index_lane(v_log[part][e / INDICES], e % INDICES);
+            if constexpr (of::SCALED) weighted[e] += index_lane(v_log[part][e / INDICES], e % INDICES);
           }
-          if (V_SCALED && masked) {
+          if (of::SCALED && masked) {
             const token_span row = seen_by(column_of(b, c) / HEADS);
             UNROLL for (int e = 0; e < LIST; e++)
               if (!sees(row, e)) weighted[e] = MASKED; // whatever its scale was
@@ -449,25 +478,25 @@ KERNEL(THREADS) void heddle_decode(
           new_top = max_of(top[part][b][c], group_max(new_top));
           const float rescale = exp2_fast(top[part][b][c] - new_top);
           top[part][b][c] = new_top;
-          UNROLL for (int m = part * PART_TILES; m < (part + 1) * PART_TILES; m++)
+          UNROLL for (int m = first_tile; m < first_tile + of::PART_TILES; m++)
             UNROLL for (int r = 0; r < RUN; r++) output[b][m][c * RUN + r] *= rescale;
-          if constexpr (!V_SCALED) {
+          if constexpr (SUMS) {
             sum[b][c] *= rescale;
             base[b][c] = new_top - P_SHIFT;
           }
-          UNROLL for (int e = 0; e < LIST; e += V_OPERAND::PER_WORD) {
-            float p[V_OPERAND::PER_WORD];
-            UNROLL for (int i = 0; i < V_OPERAND::PER_WORD; i++) {
+          UNROLL for (int e = 0; e < LIST; e += operand::PER_WORD) {
+            float p[operand::PER_WORD];
+            UNROLL for (int i = 0; i < operand::PER_WORD; i++) {
               p[i] = exp2_fast(weighted[e + i] - (new_top - P_SHIFT));
-              if constexpr (!V_SCALED) sum[b][c] += p[i];
+              if constexpr (SUMS) sum[b][c] += p[i];
             }
-            weight_fragment parts[P_PARTS];
-            const int word = e % V_ELEMENTS / V_OPERAND::PER_WORD * PER_LANE + c;
-            split_word<P_PARTS, V_OPERAND>(p, index, parts, word);
-            UNROLL for (int f = 0; f < P_FRAGMENTS; f++) weights[b][f][e / V_ELEMENTS].w[word] = parts[f].w[word];
+            weight parts[of::PARTS];
+            const int word = e % V_ELEMENTS / operand::PER_WORD * PER_LANE + c;
+            split_word<of::PARTS, operand>(p, index, parts, word);
+            UNROLL for (int f = 0; f < of::FRAGMENTS; f++) weights[b][f][e / V_ELEMENTS].w[word] = parts[f].w[word];
           }
         }
-      if (more && part == V_PARTS - 1) {
+      if (more && part == OUTPUT_PARTS - 1) {
         if (!EARLY_LOADS) load_k_first(tile + WAVES);
 //@ load_scales next
       }
@@ -478,29 +507,33 @@ KERNEL(THREADS) void heddle_decode(
         token_span row = {0, LIST};
         if (ROWS > 1 && masked) row = seen_by(pass);
         // LLVM 22 on gfx1250 otherwise lets a transposed fragment take the place of words it still needs.
-        if constexpr (V_CHANNELS > 1)
-          UNROLL for (int i = 0; i < (int)(sizeof words.v / sizeof words.v[0]); i++) pin(words.v[i]);
-        UNROLL for (int m = part * PART_TILES; m < (part + 1) * PART_TILES; m++)
+        if constexpr (of::ACROSS > 1) {
+          UNROLL for (int i = 0; i < of::TILES * of::WORDS; i++) pin(v[i]);
+        }
+        UNROLL for (int m = 0; m < of::PART_TILES; m++)
           UNROLL for (int u = 0; u < V_STEPS; u++) {
-            const value_fragment v = fragment_of<value_fragment, KV_V, V_OPERAND>(
-                u, [&](int word) { return value_word(words, m, word, row); });
+            const fragment value = fragment_of<fragment, typename of::stored, operand>(
+                u, [&](int word) { return value_word<of>(v, first_tile - of::FIRST_TILE + m, word, row); });
             UNROLL for (int b = 0; b < BLOCKS; b++) {
-              acc_t x = output[b][m];
-              UNROLL for (int f = 0; f < P_FRAGMENTS; f++) x = multiply(v, weights[b][f][u], x);
-              if constexpr (ROWS == 1)
-                output[b][m] = x;
-              else
+              acc_t &sums = output[b][first_tile + m], x = sums;
+              UNROLL for (int f = 0; f < of::FRAGMENTS; f++) x = multiply(value, weights[b][f][u], x);
+              if constexpr (ROWS == 1) {
+                sums = x;
+              } else {
                 UNROLL for (int c = 0; c < PER_LANE; c++) {
                   const bool own = !masked || column_of(b, c) / HEADS == pass;
-                  UNROLL for (int r = 0; r < RUN; r++) output[b][m][c * RUN + r] = own ? x[c * RUN + r] : output[b][m][c * RUN + r];
+                  UNROLL for (int r = 0; r < RUN; r++) sums[c * RUN + r] = own ? x[c * RUN + r] : sums[c * RUN + r];
                 }
+              }
             }
           }
         if constexpr (ROWS == 1) break;
       }
-    }
+    };
+    UNROLL for (int part = 0; part < V_PARTS; part++) add_values(coded_values(), words.v, part);
+//@ tail add values
     if (more) {
-      load_v(words, ids, v_head, v_stride_b, v_heads_stride, tile + WAVES, first_channel, index, group);
+      load_values(tile + WAVES);
       if (tile + 2 * WAVES < end) load_pages(ids, table, tile + 2 * WAVES, seen, index, group);
     }
 //@ staged next
@@ -508,9 +541,9 @@ KERNEL(THREADS) void heddle_decode(
 
   // The waves meet: every wave leaves its numbers a column in LDS (base, sum, and a top for each part), and its output,
   // EXCHANGE channel tiles at a time.
-  constexpr int TILES = BLOCKS * VALUE_TILES;
+  constexpr int TILES = BLOCKS * OUTPUT_TILES;
 //@ shared_output
-  SHARED float shared_row[WAVES][BLOCKS * PER_LANE][INDICES][2 + V_PARTS];
+  SHARED float shared_row[WAVES][BLOCKS * PER_LANE][INDICES][2 + OUTPUT_PARTS];
   UNROLL for (int b = 0; b < BLOCKS; b++)
     UNROLL for (int c = 0; c < PER_LANE; c++) {
       const float lowest = group_max(base[b][c]);
@@ -519,7 +552,7 @@ KERNEL(THREADS) void heddle_decode(
         float *row = shared_row[wave][b * PER_LANE + c][index];
         row[0] = lowest;
         row[1] = total;
-        UNROLL for (int part = 0; part < V_PARTS; part++) row[2 + part] = top[part][b][c];
+        UNROLL for (int part = 0; part < OUTPUT_PARTS; part++) row[2 + part] = top[part][b][c];
       }
     }
 
@@ -529,8 +562,8 @@ KERNEL(THREADS) void heddle_decode(
     UNROLL for (int n = 0; n < TILES; n++)
       if (n / EXCHANGE * EXCHANGE == first)
         UNROLL for (int a = 0; a < PER_LANE * RUN; a++) {
-          float x = output[n / VALUE_TILES][n % VALUE_TILES][a];
-          if constexpr (FOLDED && P_PARTS == 2) x += lane_plus_8(x);
+          float x = output[n / OUTPUT_TILES][n % OUTPUT_TILES][a];
+          if (FOLDED && (n % OUTPUT_TILES < VALUE_TILES ? P_PARTS : TAIL_P_PARTS) == 2) x += lane_plus_8(x);
           shared_output[wave][n % EXCHANGE * PER_LANE * RUN + a][lane] = x;
         }
     barrier();
@@ -552,9 +585,11 @@ KERNEL(THREADS) void heddle_decode(
         if (splits == 1) {
 //@ sink decode
         }
-        const int end_tile = first + EXCHANGE < (b + 1) * VALUE_TILES ? first + EXCHANGE : (b + 1) * VALUE_TILES;
-        for (int n = (first > b * VALUE_TILES ? first : b * VALUE_TILES) + wave; n < end_tile; n += WAVES) {
-          const int m = n - b * VALUE_TILES, part = V_PARTS == 1 ? 0 : m / PART_TILES;
+        const int end_tile = first + EXCHANGE < (b + 1) * OUTPUT_TILES ? first + EXCHANGE : (b + 1) * OUTPUT_TILES;
+        for (int n = (first > b * OUTPUT_TILES ? first : b * OUTPUT_TILES) + wave; n < end_tile; n += WAVES) {
+          const int m = n - b * OUTPUT_TILES;
+          const bool of_tail = TAIL_TILES > 0 && m >= VALUE_TILES;
+          const int part = of_tail ? V_PARTS : V_PARTS == 1 ? 0 : m / PART_TILES;
           float highest = NEVER, weight[WAVES];
           UNROLL for (int w = 0; w < WAVES; w++) highest = max_of(highest, row(w)[2 + part]);
           UNROLL for (int w = 0; w < WAVES; w++) weight[w] = exp2_fast(row(w)[2 + part] - highest);
@@ -565,13 +600,15 @@ KERNEL(THREADS) void heddle_decode(
             float x = 0;
             UNROLL for (int w = 0; w < WAVES; w++)
               x = fused(shared_output[w][(n - first) * PER_LANE * RUN + c * RUN + r][lane], weight[w], x);
-            const u32 channel = first_channel + channel_of(m, group * RUN + r);
-            if (!V_WHOLE && channel >= HEAD_DIM_V) continue;
+            const u32 channel = of_tail ? V_CODED + (u32)(slice * TAIL_TILES * INDICES) +
+                                              channel_of<TAIL_ACROSS>(m - VALUE_TILES, group * RUN + r)
+                                        : (u32)(slice * VALUE_TILES * INDICES) + channel_of(m, group * RUN + r);
+            if (of_tail ? !TAIL_WHOLE && channel >= HEAD_DIM_V : !V_WHOLE && channel >= V_CODED) continue;
             if (splits > 1) {
               partial[channel] = x;
-              if (channel % V_PART == 0) partial[HEAD_DIM_V + top_word(channel)] = highest;
+              if (of_tail ? channel == V_CODED : channel % V_PART == 0) partial[HEAD_DIM_V + top_word(channel)] = highest;
             } else {
-              store_output(out, query * HEAD_DIM_V + channel, x * root * inverse * value_scale);
+              store_output(out, query * HEAD_DIM_V + channel, x * root * inverse * scale_behind(channel, value_scale));
             }
           }
         }

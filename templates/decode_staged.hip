@@ -112,7 +112,7 @@ DEVICE void take_v(tile_words &words, const u32x4 *stage, int index, int group) 
   UNROLL for (int e = 0; e < LIST; e += V_TOKENS)
     UNROLL for (int m = 0; m < VALUE_TILES; m += V_CHANNELS) {
       const int place = V_CHANNELS == 1 ? (m * LIST + e) : (e * VALUE_TILES + m);
-      const u32 token = (u32)(group * LIST + e), channel = V_WHOLE || channel_of(m, index) < HEAD_DIM_V ? channel_of(m, index) : 0u;
+      const u32 token = (u32)(group * LIST + e), channel = V_WHOLE || channel_of(m, index) < V_CODED ? channel_of(m, index) : 0u;
       const u8 *piece = (const u8 *)(stage + STRETCHES * k_order::STEP + v_order::place_of(token, channel));
       load_stream<V_TOKENS * V_CHANNELS * KV_V::BYTES>(words.v, place * KV_V::BYTES,
                                                        piece + (V_CHANNELS == 1 ? token : channel) * KV_V::BYTES % PIECE);

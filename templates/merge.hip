@@ -1,8 +1,8 @@
 // ---- merge: partial outputs of all splits to the result ----------------------------------------------------
 //
 // Workspace, fp32: [sequence, kv head, split, query, PARTIAL_WORDS]: the output relative to 2^highest, then highest,
-// lowest, and the sum of weights relative to 2^lowest; then the further highests where groups of V_PART channels have
-// their own. An empty split has sum 0 and maxima NEVER. A query is row * HEADS + head.
+// lowest, and the sum of weights relative to 2^lowest; then the further highests where groups of channels or the tail
+// have their own. An empty split has sum 0 and maxima NEVER. A query is row * HEADS + head.
 //
 // A workgroup takes MERGE_QUADS * 4 consecutive outputs of one item; its MERGE_LANES rows of threads share the splits
 // out between them, so that all loads are in flight at once, and meet in LDS.
@@ -54,7 +54,7 @@ KERNEL(MERGE_THREADS) void heddle_merge(
   const float root = exp2_fast(0.5f * (top - base)); // the power itself may be too small for fp32
   const float inverse = weights > 0 || weights != weights ? root / weights : 0.0f;
 //@ value_scale
-  store_output(out, query * HEAD_DIM_V + channel + lane, sum * root * inverse * value_scale);
+  store_output(out, query * HEAD_DIM_V + channel + lane, sum * root * inverse * scale_behind((u32)channel, value_scale));
   if (channel + lane == 0) {
 //@ store_lse merge
   }

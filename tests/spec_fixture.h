@@ -12,7 +12,7 @@ static const char *const shipped_specs[] = {
     "minimax-m3-dense-fp8", "minimax-m3-sparse-fp8", "minimax-m3-sparse-blocks-fp8",
     "llama3-70b-tp8-bf16",  "vllm-rocm-classic-fp8", "nhd-fp16",
     "vllm-inline-fp8",      "deepseek-mla-bf16",     "deepseek-mla-fp8",
-    "deepseek-mla-fp8-656"};
+    "deepseek-mla-fp8-656", "deepseek-mla-fp8-584"};
 enum { SHIPPED_COUNT = sizeof shipped_specs / sizeof *shipped_specs };
 
 static const char base_spec[] = "heddle: 1\n"                  /* 1 */

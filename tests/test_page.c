@@ -101,10 +101,8 @@ Test(page, values_may_reach_into_the_tail_and_scales_lie_behind_all_tokens) {
     diags problems;
     diags_init(&problems);
     cr_expect_eq(emit_check(c, OPERATION_WRITE, &v, target_at(t), &problems), HD_OK);
-    cr_expect_eq(emit_check(c, OPERATION_DECODE, &v, target_at(t), &problems), HD_DECLINED);
-    cr_assert_eq(problems.count, 1);
-    cr_expect_str_eq(problems.items[0].code, "decline.tail");
-    cr_expect_str_eq(problems.items[0].field, "head_dim.v");
+    cr_expect_eq(emit_check(c, OPERATION_DECODE, &v, target_at(t), &problems), HD_OK, "%s",
+                 target_at(t)->name);
     diags_finish(&problems);
   }
   spec_finish(&s);

@@ -82,7 +82,9 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   cr_assert_eq(p->value_op->groups, op->groups, "%s", what);
   cr_assert_eq(p->value_op->row_run, op->row_run, "%s", what);
   int channels = p->slices * p->value_tiles * op->rows;
-  cr_assert(channels >= c->head_dim.v, "%s: %d channels of V", what, channels);
+  cr_assert(channels >= contract_coded_v(c), "%s: %d channels of V", what, channels);
+  cr_assert_eq(p->tail_value_op != NULL, contract_coded_v(c) < c->head_dim.v, "%s", what);
+  cr_assert_eq(p->tail_tiles > 0, p->tail_value_op != NULL, "%s", what);
   int coded = contract_coded_k(c);
   cr_assert(p->k_list * op->groups >= coded, "%s", what);
   cr_assert(p->k_list * op->groups - coded < op->groups * op->elements, "%s", what);
@@ -97,7 +99,7 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   if (c->scale.granularity == SCALE_GROUP) {
     cr_assert(p->k_parts == 1 || (p->k_parts * p->k_part == coded && p->k_part == c->scale.group_k), "%s",
               what);
-    cr_assert(p->v_part >= c->head_dim.v || p->v_part == c->scale.group_v, "%s", what);
+    cr_assert(p->v_part >= contract_coded_v(c) || p->v_part == c->scale.group_v, "%s", what);
   }
   cr_assert_eq(p->widen, c->kv.k_dtype != op->operand, "%s", what);
   cr_assert(p->waves >= 1 && p->waves * p->target->wave <= 1024, "%s", what);
@@ -106,7 +108,7 @@ static void counts_agree(const contract *c, const decode_plan *p, const char *wh
   cr_assert_eq(p->k_list % (p->k_pieces * p->k_chunk), 0, "%s: pieces are whole chunks", what);
   cr_assert(p->k_pieces == 1 || p->k_parts % p->k_pieces == 0 || p->k_parts == 1, "%s: and whole groups",
             what);
-  int tiles = p->blocks * p->value_tiles;
+  int tiles = p->blocks * plan_output_tiles(p);
   cr_assert(p->exchange >= 1 && p->exchange <= tiles, "%s", what);
   cr_assert(p->exchange == tiles || p->exchange >= p->waves, "%s: every wave has a tile to sum", what);
 }
@@ -180,7 +182,7 @@ static void channels_are_dealt_once(const contract *c, const decode_plan *p, con
       seen[1][v_channel(p, index, m)]++;
   for (int d = 0; d < contract_coded_k(c); d++)
     cr_assert_eq(seen[0][d], 1, "%s: K channel %d", what, d);
-  for (int d = 0; d < c->head_dim.v; d++)
+  for (int d = 0; d < contract_coded_v(c); d++)
     cr_assert_eq(seen[1][d], 1, "%s: V channel %d", what, d);
 }
 
@@ -270,8 +272,9 @@ static void loads_are_contiguous_and_aligned(const contract *c, const decode_pla
     }
   for (int index = 0; index < p->op->rows; index++)
     for (int m = 0; m < p->slices * p->value_tiles; m += p->v_channels) {
-      cr_assert_eq(c->head_dim.v % p->v_channels, 0, "%s: loads are whole inside the head, or outside", what);
-      if (v_channel(p, index, m) >= c->head_dim.v) continue;
+      cr_assert_eq(contract_coded_v(c) % p->v_channels, 0, "%s: loads are whole inside the head, or outside",
+                   what);
+      if (v_channel(p, index, m) >= contract_coded_v(c)) continue;
       for (int64_t slot = 0; slot < c->kv.page; slot += p->v_tokens * (1 + c->kv.page / p->v_tokens / 5)) {
         int64_t first =
             layout_offset(&c->kv.v, stride_b, stride_h, heads, 1, 1, slot, v_channel(p, index, m));
@@ -494,18 +497,61 @@ Test(plan, a_ring_that_cannot_be_is_declined_by_name) {
 
 /* ---- latent caches ---- */
 
-static const char *const latent_specs[] = {"deepseek-mla-bf16", "deepseek-mla-fp8", "deepseek-mla-fp8-656"};
+static const char *const latent_specs[] = {"deepseek-mla-bf16", "deepseek-mla-fp8", "deepseek-mla-fp8-656",
+                                           "deepseek-mla-fp8-584"};
+
+/* V's channels of the tail: each in one tile of one workgroup, loaded whole from where it lies. */
+static void values_of_the_tail_are_dealt_once(const contract *c, const decode_plan *p, const char *what) {
+  const layout *l = &c->kv.tail.layout;
+  const int bytes = dtype_bytes(c->kv.tail.dtype), channels = c->head_dim.v - contract_coded_v(c);
+  int seen[4096] = {0};
+  if (channels == 0) return;
+  cr_assert_eq(p->tail_value_op->elements, p->value_op->elements, "%s: weights of one shape", what);
+  cr_assert(is_width(p->tail_tokens * p->tail_channels * bytes), "%s", what);
+  cr_assert(p->tail_tokens == 1 || p->tail_channels == 1, "%s: a load runs one way", what);
+  cr_assert_eq(p->tail_tiles % p->tail_channels, 0, "%s", what);
+  cr_assert_eq(p->own_run % p->tail_tokens, 0, "%s", what);
+  for (int slice = 0; slice < p->slices; slice++)
+    for (int index = 0; index < p->op->rows; index++)
+      for (int m = 0; m < p->tail_tiles; m++) {
+        int first = (m / p->tail_channels * p->op->rows + index) * p->tail_channels;
+        int channel = slice * p->tail_tiles * p->op->rows + first + m % p->tail_channels;
+        seen[channel]++;
+        if (m % p->tail_channels || channel >= channels) continue;
+        cr_assert_leq(channel + p->tail_channels, channels, "%s: loads are whole inside V, or outside", what);
+        for (int slot = 0; slot < c->kv.page; slot += p->tail_tokens) {
+          int64_t at = c->kv.tail.at + bytes * layout_offset(l, 0, 0, 1, 0, 0, slot, channel);
+          cr_assert_eq(at % (p->tail_tokens * p->tail_channels * bytes), 0, "%s: load at %lld", what,
+                       (long long)at);
+        }
+      }
+  for (int d = 0; d < channels; d++)
+    cr_assert_eq(seen[d], 1, "%s: V channel %d of the tail", what, d);
+}
+
+/* The spec with pages of `tokens` tokens; where scales lie behind all of them, they move. Free it. */
+static char *with_pages(const char *yaml, int tokens) {
+  char page[32], behind[32], at[32];
+  snprintf(page, sizeof page, "page: %d\n", tokens);
+  char *changed = spec_with(yaml, "page: 64\n", page);
+  if (!strstr(yaml, "s+512")) return changed;
+  snprintf(behind, sizeof behind, "s+%d", 8 * tokens);
+  snprintf(at, sizeof at, "at: %d", 576 * tokens);
+  char *padded = spec_with(changed, "s+512", behind), *moved = spec_with(padded, "at: 36864", at);
+  free(changed);
+  free(padded);
+  return moved;
+}
 
 Test(plan, latent_caches_are_served_with_any_queries_and_pages) {
   static const int heads[] = {8, 16, 20, 32, 64, 128}, pages[] = {1, 16, 64};
-  for (size_t i = 0; i < 3; i++) {
+  for (size_t i = 0; i < sizeof latent_specs / sizeof *latent_specs; i++) {
     char *yaml = read_shipped(latent_specs[i]);
     for (int n = 0; n < 6 * 3; n++) {
-      char head[32], page[32];
+      char head[32];
       snprintf(head, sizeof head, "heads_per_kv: %d\n", heads[n / 3]);
-      snprintf(page, sizeof page, "page: %d\n", pages[n % 3]);
       char *with_heads = spec_with(yaml, "heads_per_kv: 16\n", head);
-      char *changed = spec_with(with_heads, "page: 64\n", page);
+      char *changed = with_pages(with_heads, pages[n % 3]);
       spec s = parse_good(changed);
       for (size_t t = 0; t < target_count(); t++) {
         contract c = contract_resolve(&s.contract, target_at(t)->fp8);
@@ -513,6 +559,7 @@ Test(plan, latent_caches_are_served_with_any_queries_and_pages) {
         counts_agree(&c, &p, latent_specs[i]);
         channels_are_dealt_once(&c, &p, latent_specs[i]);
         loads_are_contiguous_and_aligned(&c, &p, latent_specs[i]);
+        values_of_the_tail_are_dealt_once(&c, &p, latent_specs[i]);
         fits_lds(&c, &p, latent_specs[i]);
       }
       spec_finish(&s);

@@ -126,6 +126,7 @@ static void loop_is_as_planned(const built *b, const inspect_kernel *k) {
   cr_assert(k->has_loop, "%s has no loop", b->name);
   if (p.k_load * k_bytes == 16) wide += p.score_tiles * p.k_list * k_bytes;
   if (p.v_tokens * p.v_channels * v_bytes == 16) wide += p.value_tiles * p.list * v_bytes;
+  if (p.tail_op && p.tail_load * 2 == 16) wide += p.score_tiles * p.tail_list * 2;
   if (p.structure ==
       STRUCTURE_RING) /* a wave copies its tile past its registers, 16 bytes a lane at a time */
     wide = p.tile * (resolved.head_dim.qk * k_bytes + resolved.head_dim.v * v_bytes) / b->target->wave;

@@ -151,6 +151,19 @@ class Latent(Case):
         self.serves('gfx1250', 'deepseek-mla-fp8-656', heads=32, changes=[
             ('granularity: group\n  group: 128\n  dtype: fp32\n  k: {inside: k, at: 512, layout: [b, s, d+160]}', 'granularity: tensor\n#')])
 
+    def test_values_in_the_tail_for_rows_of_few_heads(self):
+        self.serves('gfx942', 'deepseek-mla-fp8-584', heads=4, rows=2, changes=[('logits:', 'mask: {window: 40}\nlogits:')])
+
+    def test_values_in_the_tail_behind_one_scale_for_the_tensor(self):
+        self.serves('gfx950', 'deepseek-mla-fp8-584', heads=8, changes=[
+            ('granularity: group\n  group: 64\n  dtype: e8m0\n  k: {inside: k, at: 36864, layout: [b, s, d+1]}', 'granularity: tensor\n#'),
+            ('head_dim: 512', 'head_dim: {qk: 512, v: 456}')])
+
+    def test_values_in_a_tail_of_another_wide_format(self):
+        self.serves('gfx1201', 'deepseek-mla-bf16', heads=8, changes=[
+            ('head_dim: {qk: 576, v: 512}', 'head_dim: 192'), ('k: [b, s, d]', 'k: [b, s, d+64]'),
+            ('v: k', 'v: k\n  tail: {channels: 64, dtype: fp16, at: 256, layout: [b, s, d+128]}')])
+
 
 class Shipped(Case):
     def test_every_spec_on_every_emulated_target(self):
