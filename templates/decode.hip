@@ -452,6 +452,7 @@ KERNEL(THREADS) void heddle_decode(
 //@ tail clear values
       }
     // Weights of one part of V's channels, those that share a scale, and the products of `v` with them.
+    // (Braces around loops behind `if constexpr`: nvrtc takes no pragma as a statement that a template discards.)
     const auto add_values = [&](auto values, u32 *v, int part) __attribute__((always_inline)) {
       typedef decltype(values) of;
       typedef typename of::operand operand;
