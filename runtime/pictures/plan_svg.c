@@ -267,9 +267,11 @@ static void draw_values(drawing *w) {
   int rows = p->value_op->rows, columns = rows < MOST_COLUMNS ? rows : MOST_COLUMNS;
   int shown = p->value_tiles < MOST_TILES_OF_V ? p->value_tiles : MOST_TILES_OF_V;
   double width = (double)ACROSS / columns;
-  char head[220];
-  snprintf(head, sizeof head, "Channels of V as rows of the value products: %d channel tiles of %d rows%s%s",
-           p->value_tiles, rows, p->slices > 1 ? " in a slice" : "",
+  char head[220], tail[40] = "";
+  if (p->tail_tiles) snprintf(tail, sizeof tail, ", %d more of the tail", p->tail_tiles);
+  snprintf(head, sizeof head,
+           "Channels of V as rows of the value products: %d channel tiles of %d rows%s%s%s", p->value_tiles,
+           rows, tail, p->slices > 1 ? " in a slice" : "",
            shown < p->value_tiles ? ", the first of them" : "");
   draw_head(w, head);
   for (int m = 0; m < shown; m++) {
