@@ -25,8 +25,6 @@ static void write_facts(const contract *c, const int64_t dims[DIM_COUNT], text *
   json_int(out, first, "window", c->mask.window);
   json_int(out, first, "block", c->select.form == SELECT_BLOCKS ? c->select.block : 0);
   json_number(out, first, "softcap", c->logits.softcap);
-  if (c->scale.argument) json_number(out, first, "k_scale", 1);
-  if (c->scale.argument && !c->kv.v_in_k) json_number(out, first, "v_scale", 1);
   json_number(out, first, "logits_scale", c->logits.scale == LOGITS_NUMBER ? c->logits.number : 0);
 }
 
@@ -38,6 +36,8 @@ static void write_request(const contract *c, operation o, const int64_t dims[DIM
     write_facts(c, dims, out, &first);
   else
     json_int(out, &first, "kv_heads", dims[DIM_KV_HEADS]);
+  if (bind_takes_number(c, true)) json_number(out, &first, "k_scale", 1);
+  if (bind_takes_number(c, false)) json_number(out, &first, "v_scale", 1);
   json_key(out, &first, "tensors");
   text_add(out, "{");
   for (int i = 0; i < TENSOR_COUNT; i++) {

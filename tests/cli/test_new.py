@@ -68,6 +68,11 @@ class New(Case):
             count += 1
         self.assertGreater(count, 60)
 
+    def test_bytes_behind_codes_are_no_scales_where_those_are_numbers(self):
+        spec = self.file('spec.yaml', 'heddle: 1\nquery: {heads_per_kv: 8}\nhead_dim: 128\n'
+                         'kv: {dtype: fp8_e4m3, page: 16, k: [b, s, h, d+4], v: [b, s, h, d+4]}\nscale: {granularity: tensor, source: argument}\n')
+        self.assertEqual(self.there_and_back(spec), [])
+
     def test_selection_and_masks_go_there_and_back(self):
         for select in ['select: {form: table, index: int64}', 'select: {form: table, per: kv_head}', 'select: {form: indptr}', 'select: {form: indptr, per: kv_head}',
                        'select: {form: blocks, block: 64}', 'select: {form: blocks, block: 32, per: row}', 'select: {form: tokens}', 'select: {form: tokens, per: kv_head}',
@@ -202,6 +207,10 @@ class New(Case):
             for kernel in ('write', 'decode'):
                 request = self.heddle('tensors', path, '--kernel', kernel, '--target', 'gfx950')[0]
                 self.heddle('match', '--request', '-', '--target', 'gfx950', path, stdin=request)
+        spec = self.file('numbers.yaml', (SPECS / 'deepseek-mla-fp8.yaml').read_text().replace('granularity: tensor', 'granularity: tensor, source: argument'))
+        for kernel in ('write', 'decode'):
+            request = self.heddle('tensors', spec, '--kernel', kernel, '--target', 'gfx950')[0]
+            self.heddle('match', '--request', '-', '--target', 'gfx950', spec, stdin=request)
         value = self.json('tensors', 'nhd-fp16', '--pages', '7', '--kv-heads', '3', '--seqs', '5')
         self.assertEqual(value['tensors']['k_cache'], {'dtype': 'fp16', 'shape': [7, 16, 3, 64]})
         self.assertEqual(value['tensors']['q'], {'dtype': 'fp16', 'shape': [5, 12, 64]})

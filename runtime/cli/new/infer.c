@@ -271,7 +271,8 @@ static void set_scales(inference *n, const reading *r) {
 static void assume_inline_scales(inference *n, const reading *r) {
   const layout_factor *last = &r->k.layout.factors[r->k.layout.count - 1];
   bool coded = dtype_bytes(n->facts.dtype) == 1;
-  if (given(n, TENSOR_K_SCALE) || !coded || last->axis != AXIS_D || (last->pad != 4 && last->pad != 2))
+  if (given(n, TENSOR_K_SCALE) || n->t->k_scale.given || !coded || last->axis != AXIS_D ||
+      (last->pad != 4 && last->pad != 2))
     return;
   const char *why = "assumed: a scale in the bytes behind each head's codes";
   draft_set(n->draft, FIELD_GRANULARITY, SOURCE_ASSUMED, why, "token_head");
@@ -351,7 +352,7 @@ hd_status infer_from(const match_request *r, int64_t heads, draft *d, diags *err
   infer_format(&n);
   infer_selection(&n);
   infer_attention(&n);
-  bool latent = !given(&n, TENSOR_V_CACHE) && !given(&n, TENSOR_K_SCALE);
+  bool latent = !given(&n, TENSOR_V_CACHE) && !given(&n, TENSOR_K_SCALE) && !n.t->k_scale.given;
   const tensor *k = given(&n, TENSOR_K_CACHE);
   if (latent && records_infer(k, n.qk, n.v, given_number(&n, FIELD_PAGE), d)) {
     set_heads_per_kv(&n, 1);
