@@ -74,6 +74,9 @@ WORDS(preset, "decode", "first", "tiny", "random")
 WORDS(moment, "auto", "always", "never")
 WORDS(shell, "bash", "zsh", "fish")
 WORDS(dtype, "bf16", "fp16", "fp8_e4m3", "fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "int8")
+WORDS(query_dtype, "bf16", "fp16")
+WORDS(output_dtype, "bf16", "fp16", "fp32")
+WORDS(scale_dtype, "fp32", "fp16", "e8m0")
 WORDS(bool, "true", "false")
 WORDS(sinks, "none", "per_head")
 WORDS(source, "memory", "argument")
@@ -119,6 +122,9 @@ static const value_kind kinds[] = {
     {"VERB", VALUE_CHOICE, NULL, cli_verb_count, cli_verb_name_at, true, NULL, NULL},
     {"DTYPE", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, false, NULL, NULL},
     {"DTYPE[,DTYPE]", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, true, NULL, NULL},
+    {"QUERY_DTYPE", VALUE_CHOICE, NULL, query_dtype_count, query_dtype_name_at, false, NULL, NULL},
+    {"OUTPUT_DTYPE", VALUE_CHOICE, NULL, output_dtype_count, output_dtype_name_at, false, NULL, NULL},
+    {"SCALE_DTYPE", VALUE_CHOICE, NULL, scale_dtype_count, scale_dtype_name_at, false, NULL, NULL},
     {"LAYOUT", VALUE_CHOICE, NULL, layout_name_count, layout_name_at, false, NULL, NULL},
     {"GRANULARITY", VALUE_CHOICE, NULL, granularity_count, granularity_name_at, false, NULL, NULL},
     {"FORM", VALUE_CHOICE, NULL, form_count, form_name_at, false, NULL, NULL},

@@ -159,5 +159,17 @@ class Bash(Case):
         self.assertEqual(self.offers('heddle run x.yaml --in q=q'), ['q.npy'])
 
 
+class Fish(Case):
+    def test_the_same_is_offered_by_fish(self):
+        script = self.file('complete.fish', self.heddle('help', '--completion', 'fish')[0])
+        self.file('mine.yaml', '')
+        for line, expected in [('heddle ver', ['verify', 'version']), ('heddle cache p', ['path', 'prune']), ('heddle cache prune --m', ['--max-bytes']),
+                               ('heddle check --target gfx12', ['gfx1201', 'gfx1250']), ('heddle verify x --device emu:gfx94', ['emu:gfx942']), ('heddle check mi', ['mine.yaml', 'minimax-m3-dense-fp8', 'minimax-m3-sparse-blocks-fp8', 'minimax-m3-sparse-fp8']),
+                               ('heddle tune sh', ['show'])]:
+            done = subprocess.run(['fish', '--no-config', '-c', 'source $argv[1]; complete -C $argv[2]', script, line], capture_output=True, text=True, cwd=self.folder,
+                                  env=dict(self.environment, HOME=str(self.folder)), check=True)
+            self.assertEqual(sorted(row.split('\t')[0] for row in done.stdout.splitlines()), expected, line)
+
+
 if __name__ == '__main__':
     unittest.main()

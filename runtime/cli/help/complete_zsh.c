@@ -24,7 +24,11 @@ static void add_choices(const value_kind *k, text *out) {
 }
 
 static void add_action(const value_kind *k, text *out) {
-  if (k->type == VALUE_FILE && k->ending)
+  if (k->type == VALUE_FILE && k->ending && k->count) {
+    text_add(out, "{_heddle_either \"");
+    add_choices(k, out);
+    text_addf(out, "\" \"*%s\"}", k->ending);
+  } else if (k->type == VALUE_FILE && k->ending)
     text_addf(out, "_files -g \"*%s\"", k->ending);
   else if (k->type == VALUE_FILE)
     text_add(out, "_files");
@@ -85,8 +89,11 @@ static void add_list(const char *name, const cli_verb *const *verbs, text *out) 
 }
 
 void complete_zsh(text *out) {
-  text_add(out, "#compdef heddle\n# Completion of heddle for zsh; made by: heddle help --completion zsh\n\n"
-                "_heddle() {\n");
+  text_add(out,
+           "#compdef heddle\n# Completion of heddle for zsh; made by: heddle help --completion zsh\n\n"
+           "# Names and files: an action of _arguments can't have the colons that _alternative wants.\n"
+           "_heddle_either() {\n  _alternative \"names:name:$1\" \"files:file:_files -g \\\"$2\\\"\"\n}\n\n"
+           "_heddle() {\n");
   add_list("verbs", cli_verbs, out);
   for (size_t i = 0; i < cli_verb_count(); i++)
     if (cli_verbs[i]->actions) {
