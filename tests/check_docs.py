@@ -3,6 +3,7 @@
 - every diagnostic code in the sources is in docs/, and every code in docs/declines.md is in the sources
 - every code that a contract or tensor is declined with has a row with cause and cure in docs/declines.md
 - every environment variable that the library reads is in README.md or docs/
+- every variable that the command can come to read is in its help (runtime/cli/help/environment.c)
 - every relative link in the documents leads to a file
 - every `heddle VERB` in README.md and docs/ is a verb
 - every row of docs/spec.md's edge table has a row in docs/edges.md, every test that docs/edges.md names exists, and every test of
@@ -47,6 +48,12 @@ for code in sorted(code for code in in_sources - comments_only if code.startswit
 
 for variable in sorted(set(re.findall(r'"(HEDDLE_[A-Z_]+)"', "\n".join(t for p, t in sources.items() if p.suffix == ".c")))):
     check("variables are documented", variable in everything, f"{variable} is read, but in no document")
+
+in_help = (root / "runtime/cli/help/environment.c").read_text()
+for path, text in sources.items():
+    if path.suffix == ".c" and not path.is_relative_to(root / "runtime" / "emu_hip"):
+        for variable in sorted(set(re.findall(r'"(HEDDLE_[A-Z_]+)"', text))):
+            check("variables are in help", f'"{variable}"' in in_help, f"{variable} is read in {path.relative_to(root)}, but no help names it")
 
 for path, text in documents.items():
     for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):

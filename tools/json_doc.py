@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 ORDER = ["check", "key", "diff", "new", "tensors", "match", "view", "layout", "plan", "emit", "build", "pack", "inspect", "cache", "run", "reference", "verify", "bench", "tune",
-         "profile", "targets", "doctor", "help", "version"]
+         "profile", "targets", "doctor", "explain", "help", "version"]
 HEAD = """# JSON
 
 What `--json` prints: one value on standard output, for every verb and action. The schemas are [json/](json/), one file a verb, JSON Schema 2020-12; this

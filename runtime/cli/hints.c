@@ -1,5 +1,6 @@
 /* What to type next after an error, by its code. */
 #include "cli.h"
+#include "codes.h"
 #include "console.h"
 #include <stdio.h>
 #include <string.h>
@@ -43,9 +44,10 @@ void cli_hint(const cli *c, const char *path, const diags *d) {
   }
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
     if (strncmp(first->code, hints[i].code, strlen(hints[i].code)) != 0) continue;
-    if (is_own(c, hints[i].command) || (hints[i].names_file && strcmp(path, "-") == 0)) return;
+    if (is_own(c, hints[i].command) || (hints[i].names_file && strcmp(path, "-") == 0)) break;
     fprintf(stderr, "try: %s%s%s\n", hints[i].command, hints[i].names_file ? " " : "",
             hints[i].names_file ? path : "");
     return;
   }
+  if (code_find(first->code)) fprintf(stderr, "try: heddle explain %s\n", first->code);
 }

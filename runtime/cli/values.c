@@ -1,5 +1,6 @@
 #include "values.h"
 #include "../launch.h"
+#include "codes.h"
 #include "new/readings.h"
 #include "shipped.h"
 #include <ctype.h>
@@ -119,6 +120,7 @@ static const value_kind kinds[] = {
     {"PRESET", VALUE_CHOICE, NULL, preset_count, preset_name_at, false, NULL, NULL},
     {"WHEN", VALUE_CHOICE, NULL, moment_count, moment_name_at, false, NULL, NULL},
     {"SHELL", VALUE_CHOICE, NULL, shell_count, shell_name_at, false, NULL, NULL},
+    {"CODE", VALUE_CHOICE, NULL, code_count, code_name_at, true, NULL, NULL},
     {"VERB", VALUE_CHOICE, NULL, cli_verb_count, cli_verb_name_at, true, NULL, NULL},
     {"DTYPE", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, false, NULL, NULL},
     {"DTYPE[,DTYPE]", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, true, NULL, NULL},

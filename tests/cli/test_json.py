@@ -82,7 +82,7 @@ class Json(Case):
         run('tune', 'explain', small, '--target', 'gfx950', '--shape', '1x64x1')
         run('profile', small, *DEVICE, '--shape', '1x32x1')
         run('cache', 'clear')
-        for verb in ('targets', 'doctor', 'version', 'help'):
+        for verb in ('targets', 'doctor', 'explain', 'version', 'help'):
             run(verb)
         self.assertEqual(self.seen, set(self.runnable()))
 

@@ -91,13 +91,32 @@ class Usage(Case):
             (['match', '--request', request, '--target', 'gfx950', good], 1, 'heddle new --from %s' % request),
             (['match', '--request', bad, '--target', 'gfx950', good], 1, 'heddle tensors minimax-m3-dense-fp8'),
             (['verify', good, '--device', 'cuda:0'], 3, 'heddle doctor'),
-            (['check', bad], 1, None),  # it has said it all
+            (['check', bad], 1, 'heddle explain spec.version'),
+            (['check', wide, '--target', 'gfx950'], 1, 'heddle explain decline.head-dim'),
+            (['reference', good, '--kernel', 'decode', '--in', 'q=%s' % good], 1, 'heddle explain npy.magic'),
         ]:
             errors = self.heddle(*arguments, code=code, HEDDLE_CUDA_LIBRARY='/nowhere')[1]
             last = errors.splitlines()[-1]
             self.assertEqual(last[5:] if last.startswith('try: ') else None, expected, errors)
             if code != 2:
                 self.assertNotIn('try: ', self.heddle(*arguments, '-q', code=code, HEDDLE_CUDA_LIBRARY='/nowhere')[1])
+
+    def test_codes_are_explained(self):
+        import re
+        found = {row['code']: row for row in self.json('explain')}
+        self.assertGreater(len(found), 120)
+        # Every code of the tables is there; declines have a cure too.
+        for line in (SPECS.parent / 'docs' / 'declines.md').read_text().splitlines():
+            for code in re.findall(r'^\| `([a-z]+\.[a-z-]+)`', line):
+                self.assertTrue(found[code]['cause'], code)
+                self.assertTrue(found[code]['cure'] or not code.startswith(('bind.', 'decline.', 'match.', 'new.', 'view.')), code)
+        for row in found.values():
+            self.assertNotIn('`', row['cause'] + row['cure'])
+            self.assertTrue((SPECS.parent / 'docs' / row['document']).exists())
+        output = self.heddle('explain', 'decline.head-dim')[0]
+        self.assertIn('decline.head-dim (', output)
+        self.assertIn('cure:', output)
+        self.assertIn('did you mean decline.head-dim?', self.heddle('explain', 'decline.headdim', code=2)[1])
 
     def test_progress_is_for_terminals(self):
         spec = self.small()
