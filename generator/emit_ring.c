@@ -12,6 +12,24 @@ typedef struct ring_fences {
   const ring_plan *plan;
 } ring_fences;
 
+/* See ring_place. */
+static void write_place(const char *side, const ring_place *place, text *out) {
+  const struct {
+    const char *name;
+    int value;
+  } numbers[] = {{"TOKENS", place->tokens},
+                 {"STRIDE", place->stride},
+                 {"CHUNK", place->chunk},
+                 {"CHUNK_STRIDE", place->chunk_stride},
+                 {"CHANNEL_STRIDE", place->channel_stride},
+                 {"STAGE_BYTES", place->bytes}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "%s_%s", side, numbers[i].name);
+    write_int(out, name, numbers[i].value);
+  }
+}
+
 static void write_solved(const contract *c, const ring_plan *p, text *out) {
   text_add(out, "// ---- solved by the generator\n//\n");
   plan_write_ring_summary(c, p, "// ", out);
@@ -20,32 +38,38 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_int(out, "HEAD_DIM_QK", c->head_dim.qk);
   write_int(out, "HEAD_DIM_V", c->head_dim.v);
   text_addf(out, "constexpr u32 PAGE = %d; // tokens\n\n", c->kv.page);
-  text_addf(out, "typedef %s QUERY;\ntypedef %s OUTPUT;\n\n", format_of(c->query.dtype),
-            format_of(c->output.dtype));
+  text_addf(out,
+            "typedef %s QUERY;\ntypedef %s KV_K;\ntypedef %s KV_V;\n"
+            "typedef %s K_OPERAND; // of the products\ntypedef %s V_OPERAND;\ntypedef %s OUTPUT;\n\n",
+            format_of(c->query.dtype), format_of(c->kv.k_dtype), format_of(c->kv.v_dtype),
+            format_of(p->k_operand), format_of(p->v_operand), format_of(c->output.dtype));
   write_int(out, "CONSUMERS", p->consumers);
-  write_int(out, "PRODUCERS", 4);
+  write_int(out, "PRODUCERS", p->producers);
   write_int(out, "STAGES", p->stages);
   write_int(out, "THREAD_REGISTERS", p->thread_registers);
   write_int(out, "PRODUCER_REGISTERS", p->producer_registers);
   write_int(out, "CONSUMER_REGISTERS", p->consumer_registers);
   write_int(out, "THREADS", p->threads);
   write_int(out, "TILE", p->tile);
+  write_bool(out, "BULK", p->bulk);
   write_int(out, "PIECE", p->piece);
   write_int(out, "K_SLICES", p->k_slices);
-  write_int(out, "K_LEADING", p->k_leading);
-  write_int(out, "K_TOKENS", p->k_tokens);
-  write_int(out, "K_STRIDE", p->k_stride);
+  write_bool(out, "BY_ROWS", p->by_rows);
+  write_place("K", &p->k, out);
+  write_place("V", &p->v, out);
+  write_int(out, "Q_PARTS", p->q_parts);
+  write_int(out, "P_PARTS", p->p_parts);
   write_int(out, "COLUMN_HEADS", p->column_heads);
   write_bool(out, "SCALED", token_scales(c));
   write_bool(out, "LISTS_BY_HEAD", lists_by_head(c));
   write_int(out, "Q_TOP", 13);
-  text_add(out, "constexpr float P_SHIFT = 14;\n");
+  text_addf(out, "constexpr float P_SHIFT = %d;\n", p->v_operand == DTYPE_FP16 ? 14 : 0);
   write_int(out, "MERGE_THREADS", MERGE_THREADS);
   write_int(out, "MERGE_REGISTERS", MERGE_REGISTERS);
   text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are "
                 "run-time arguments.\n");
-  write_offset_function(out, "k_offset", &c->kv.k, 1);
-  write_offset_function(out, "v_offset", &c->kv.v, 1);
+  write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
+  write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
   if (token_scales(c)) {
     write_scale_offset_function(out, "k_scale_offset", &c->scale.k);
@@ -73,7 +97,9 @@ static void write_early(const contract *c, text *out) {
   if (contract_makes_lists(c))
     text_add(out, "  constexpr bool early = false; // heddle_select has just made the lists\n");
   else
-    text_add(out, "  const bool early = lists_settled != 0; // the kernel before writes no page table and no length\n");
+    text_add(
+        out,
+        "  const bool early = lists_settled != 0; // the kernel before writes no page table and no length\n");
 }
 
 static bool fill(void *user, const char *name, text *out) {

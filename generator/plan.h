@@ -77,15 +77,28 @@ typedef struct decode_plan {
   int q_top, p_shift; /* exponents: a q row's largest element, and the largest weight */
 } decode_plan;
 
+/* Where K or V lie in a stage, in bytes: token / tokens * stride + token % tokens / chunk * chunk_stride, and
+ * from there channel_stride for each 16 bytes of channels of K, for each channel of V. */
+typedef struct ring_place {
+  int tokens, stride;
+  int chunk, chunk_stride; /* tokens that lie within 16 bytes, and bytes from one such chunk to the next */
+  int channel_stride;
+  int bytes; /* of a stage */
+} ring_place;
+
 /* The ring on sm_90: a stage holds one tile of K, V and scales as they lie in the cache; tokens, then
  * channels, are the rows of warpgroup products whose operands are read from shared memory. */
 typedef struct ring_plan {
   const target *target;
-  int tile;      /* tokens of a stage: 128 */
-  int piece;     /* tokens copied together: gcd(page, tile) */
-  int k_slices;  /* copies of K for a piece: 1 when its channels lie together, else one per 16 channels */
-  int k_leading; /* bytes between 16-channel chunks of a token */
-  int k_tokens, k_stride;          /* tokens 16 bytes apart, and bytes from one such run to the next */
+  dtype k_operand, v_operand; /* of the products: the cache's own 16 bits, or fp16 for 8 */
+  int q_parts, p_parts;       /* operands whose sum is the query exactly, a weight closely */
+  int tile;                   /* tokens of a stage: 64 or 128 */
+  int producers;              /* warps that copy */
+  bool bulk;                  /* else each of their lanes copies 16 bytes of a row of K and of V at a time */
+  int piece;    /* tokens copied together, or of the same page in a producer's share of a tile */
+  int k_slices; /* copies of K for a piece: 1, or one for every 16 bytes of channels */
+  bool by_rows; /* the channels of a token lie together, of K and of V */
+  ring_place k, v;
   int column_heads;                /* query heads of a column part: heads_per_kv in eights */
   int consumers, stages, resident; /* warpgroups that compute, beside one that copies; of the ring; workgroups
                                       of a compute unit */

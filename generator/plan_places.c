@@ -1,6 +1,6 @@
 /* Which lane takes which tokens and channels, as the templates have it: decode.hip (load_k, load_v,
  * listed_channel, channel_of), decode_staged.hip (find_places) and decode_ring.hip (token_of,
- * load_fragments). */
+ * load_fragments, load_rows, load_columns). */
 #include "plan_internal.h"
 
 bool plan_read_of_k(const decode_plan *p, int n, int index, int group, int *out_token, int *out_channel) {
@@ -26,7 +26,8 @@ int plan_turned(const int turn[TURNED_BITS], int piece) {
 }
 
 load_kind plan_load_kind(const decode_solution *s) {
-  return s->on_line ? LOAD_BULK : s->plan.structure == STRUCTURE_RING ? LOAD_PIECES : LOAD_REGISTERS;
+  if (s->on_line) return s->ring.bulk ? LOAD_BULK : LOAD_PIECES;
+  return s->plan.structure == STRUCTURE_RING ? LOAD_PIECES : LOAD_REGISTERS;
 }
 
 static int index_of(const matrix_op *op, int lane) {
@@ -34,6 +35,10 @@ static int index_of(const matrix_op *op, int lane) {
 }
 static int group_of(const matrix_op *op, int lane) {
   return lane / op->group_stride % op->groups;
+}
+
+static int bytes_of(const decode_solution *s, bool is_k) {
+  return dtype_bytes(is_k ? s->contract.kv.k_dtype : s->contract.kv.v_dtype);
 }
 
 /* Channels that are there to be read as codes. */
@@ -78,9 +83,14 @@ static void add_piece(const decode_solution *s, bool is_k, int lane, place_list 
 /* Copies of a tile are dealt to the producers' warps in turn: K's slices of a piece, then V. */
 static void add_bulk(const decode_solution *s, bool is_k, place_list *l) {
   const ring_plan *r = &s->ring;
-  enum { PRODUCERS = 4, SLICE = 16 };
-  int channels = is_k && r->k_slices > 1 ? SLICE : l->channels;
-  add_place(l, (plan_place){is_k ? 0 : r->k_slices / PRODUCERS, 0, 0, r->piece, channels});
+  int channels = is_k && r->k_slices > 1 ? 16 / bytes_of(s, is_k) : l->channels;
+  add_place(l, (plan_place){is_k ? 0 : r->k_slices / r->producers, 0, 0, r->piece, channels});
+}
+
+/* 16 bytes of a row that a lane of the first producer brings. */
+static void add_unit(const decode_solution *s, bool is_k, int lane, place_list *l) {
+  int unit = 16 / bytes_of(s, is_k), units = l->channels / unit;
+  add_place(l, (plan_place){lane, lane / units, lane % units * unit, 1, unit});
 }
 
 int plan_first_load(const decode_solution *s, bool is_k, plan_place out[PLAN_MOST_PLACES]) {
@@ -88,7 +98,9 @@ int plan_first_load(const decode_solution *s, bool is_k, plan_place out[PLAN_MOS
   const load_kind kind = plan_load_kind(s);
   if (kind == LOAD_BULK) add_bulk(s, is_k, &l);
   for (int lane = 0; kind != LOAD_BULK && lane < s->plan.target->wave; lane++)
-    if (kind == LOAD_PIECES)
+    if (s->on_line)
+      add_unit(s, is_k, lane, &l);
+    else if (kind == LOAD_PIECES)
       add_piece(s, is_k, lane, &l);
     else
       add_read(&s->plan, is_k, 0, lane, &l);
@@ -110,19 +122,31 @@ static void add_fragment(const decode_plan *p, bool is_k, int lane, place_list *
                               (i / p->k_chunk * op->groups + group) * p->k_chunk + i % p->k_chunk, 1, run});
 }
 
-/* Four bytes of a 16-byte chunk in each of two rows: of warp 0 in the first product of a warpgroup. */
-static void add_ring_fragment(bool is_k, int lane, place_list *l) {
-  int g = lane / 4, t = lane % 4;
+/* The token of row half * 8 + g of a chunk of 16 rows of the ring's score product. */
+static int ring_token(const decode_solution *s, int chunk, int half, int g) {
+  bool neighbours = s->ring.by_rows || bytes_of(s, false) == 2;
+  return chunk * 16 + (neighbours ? half * 8 + g : g / 2 * 4 + half * 2 + g % 2);
+}
+
+/* What a lane has of 16 rows and 16 k, of warp 0 in the first product of a warpgroup: in two rows four
+ * neighbours along k, of 8 bits or in rows of K, else two and two more. */
+static void add_ring_fragment(const decode_solution *s, bool is_k, int lane, place_list *l) {
+  int g = lane / 4, t = lane % 4, bytes = bytes_of(s, is_k), step = 16 / bytes;
+  bool rows = s->ring.by_rows, whole = is_k ? rows || bytes == 1 : !rows && bytes == 1;
   for (int half = 0; half < 2; half++)
-    add_place(l, is_k ? (plan_place){lane, g / 2 * 4 + half * 2 + g % 2, 4 * t, 1, 4}
-                      : (plan_place){lane, 4 * t, half * 8 + g, 4, 1});
+    for (int part = 0; part < (whole ? 1 : 2); part++) {
+      int run = whole ? 4 : 2, k = whole ? t * (is_k && rows ? step : 4) : part * 8 + 2 * t;
+      int channel = rows && bytes == 1 ? g * 2 + half : half * 8 + g;
+      add_place(l, is_k ? (plan_place){lane, ring_token(s, 0, half, g), k, 1, run}
+                        : (plan_place){lane, k, channel, run, 1});
+    }
 }
 
 int plan_first_operand(const decode_solution *s, bool is_k, plan_place out[PLAN_MOST_PLACES]) {
   place_list l = {.channels = channels_of(s, is_k), .items = out};
   for (int lane = 0; lane < s->plan.target->wave; lane++)
     if (s->on_line)
-      add_ring_fragment(is_k, lane, &l);
+      add_ring_fragment(s, is_k, lane, &l);
     else
       add_fragment(&s->plan, is_k, lane, &l);
   return l.count;
@@ -153,7 +177,7 @@ int plan_row_token(const decode_solution *s, int product, int row) {
   const decode_plan *p = &s->plan;
   if (!s->on_line) return row / p->op->row_run * p->list + row % p->op->row_run + product * p->op->row_run;
   int warp = row / WARP_ROWS, half = row / 8 % 2, g = row % 8;
-  return (product * 4 + warp) * WARP_ROWS + g / 2 * 4 + half * 2 + g % 2;
+  return ring_token(s, product * 4 + warp, half, g);
 }
 
 int plan_token_owner(const decode_solution *s, int token) {

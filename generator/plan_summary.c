@@ -70,17 +70,34 @@ void plan_write_summary(const contract *c, const decode_plan *p, const char *mar
   text_addf(out, "%sVector registers, estimated: %d of %d.\n", mark, p->registers, p->target->vgprs);
 }
 
+/* What one copy takes. */
+static void write_ring_copies(const ring_plan *p, const char *mark, text *out) {
+  if (p->by_rows && p->bulk)
+    text_addf(out, "%sCopies: the rows of %d tokens of K and of V.\n", mark, p->piece);
+  else if (p->by_rows)
+    text_addf(out, "%sCopies: 16 bytes of a row of K and of V, by every lane of the producers.\n", mark);
+  else if (p->k_slices == 1)
+    text_addf(out, "%sCopies: %d tokens of K and of V.\n", mark, p->piece);
+  else
+    text_addf(out, "%sCopies: %d tokens of 16 bytes of K's channels, %d of them, and as many tokens of V.\n",
+              mark, p->piece, p->k_slices);
+}
+
+static void write_ring_side(const char *side, dtype stored, dtype operand, const char *other, int parts,
+                            const char *mark, text *out) {
+  text_addf(out, "%s%s: %s", mark, side, dtype_name(stored));
+  if (stored != operand) text_addf(out, " widened to %s, exactly", dtype_name(operand));
+  text_addf(out, "; %s in %d part%s of %s.\n", other, parts, parts > 1 ? "s" : "", dtype_name(operand));
+}
+
 void plan_write_ring_summary(const contract *c, const ring_plan *p, const char *mark, text *out) {
   text_addf(out,
             "%sStructure: a ring of %d stages of %d tokens in shared memory, %d bytes; %d "
             "warpgroup%s to compute, %d workgroup%s a compute unit.\n",
             mark, p->stages, p->tile, p->lds_bytes, p->consumers, p->consumers > 1 ? "s" : "", p->resident,
             p->resident > 1 ? "s" : "");
-  if (p->k_slices == 1)
-    text_addf(out, "%sK: pages of %d tokens copied whole.\n", mark, p->piece);
-  else
-    text_addf(out, "%sK: %d tokens of 16 channels a copy, %d copies.\n", mark, p->piece, p->k_slices);
-  text_addf(out, "%sV: %d tokens copied together, channels as rows of the value product.\n", mark, p->piece);
-  text_addf(out, "%sK and V are widened to fp16 for the products, exactly; %d query heads in %d columns.\n",
-            mark, c->query.heads_per_kv, p->column_heads);
+  write_ring_copies(p, mark, out);
+  write_ring_side("K", c->kv.k_dtype, p->k_operand, "the query", p->q_parts, mark, out);
+  write_ring_side("V", c->kv.v_dtype, p->v_operand, "weights", p->p_parts, mark, out);
+  text_addf(out, "%sColumns: %d query heads in %d.\n", mark, c->query.heads_per_kv, p->column_heads);
 }

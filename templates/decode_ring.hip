@@ -7,11 +7,11 @@
 // A workgroup takes one part of the line of tiles and runs through the (sequence, kv head) items in it. Producer warps
 // copy tiles of K, V and scales, as they lie in the cache, into a ring of stages in shared memory, without a stop from
 // item to item; consumer warpgroups take the stages in turn. Tokens, then channels, are the rows of the products, query
-// heads the columns. K and V are widened to fp16, exactly, on their way from shared memory into fragments: the fp8
-// products of sm_90 sum with 14 bits, too few for large scores and for sums that cancel.
+// heads the columns. 8 bits are widened to fp16, exactly, on their way from shared memory into fragments: the fp8 products
+// of sm_90 sum with 14 bits, too few for large scores and for sums that cancel.
 //
 // Scores carry log2(e) and log2(V scale): exp2 of them never exceeds 2^P_SHIFT whatever the scales are. A thread of warp
-// w and lane 4g + t holds tokens token_of(product, w, half, g) and heads 8b + 2t, 8b + 2t + 1.
+// w and lane 4g + t holds tokens token_of(4 * product + w, half, g) and heads 8b + 2t, 8b + 2t + 1.
 
 constexpr float NEVER = -3.0e38f; // below every score, and finite: NEVER - NEVER is 0, not NaN
 #define MASKED float_of(0xff800000u) // -infinity: exp2 of it is 0
@@ -19,19 +19,22 @@ constexpr float NEVER = -3.0e38f; // below every score, and finite: NEVER - NEVE
 constexpr int PRODUCTS = TILE / 64, VALUE_PRODUCTS = HEAD_DIM_V / 64; // of a warpgroup and tile
 constexpr int BLOCKS = COLUMN_HEADS / 8;          // blocks of eight columns
 constexpr int PER_THREAD = 2 * BLOCKS;            // heads of a thread
-constexpr u32 K_BYTES = TILE * HEAD_DIM_QK, V_BYTES = TILE * HEAD_DIM_V, SCALE_BYTES = TILE * 4;
-constexpr u32 STAGE_BYTES = K_BYTES + V_BYTES + (SCALED ? 2 * SCALE_BYTES : 0);
+constexpr u32 STAGE_BYTES = K_STAGE_BYTES + V_STAGE_BYTES + (SCALED ? 2 * TILE * 4 : 0);
+constexpr int K_ROW_BYTES = HEAD_DIM_QK * KV_K::BYTES, V_ROW_BYTES = HEAD_DIM_V * KV_V::BYTES; // of a token
 constexpr int CHUNKS = HEAD_DIM_QK / 16;          // of K and q: 16 channels
 constexpr int TOKEN_CHUNKS = TILE / 16;           // of V and the weights: 16 tokens
-constexpr u32 CHUNK_BYTES = 2 * COLUMN_HEADS * 16 + 16; // of q or the weights: [half][head][8] fp16, and on to other banks
+constexpr u32 CHUNK_BYTES = 2 * COLUMN_HEADS * 16 + 16; // of q or the weights: [half][head][8] of 16 bits, and on to other banks
 constexpr u32 QUERY_BYTES = HEADS * HEAD_DIM_QK * 2; // as it is stored
-constexpr u32 Q_BYTES = CHUNKS * CHUNK_BYTES, P_BYTES = TOKEN_CHUNKS * CHUNK_BYTES;
-constexpr int PIECES = TILE / PIECE;
-constexpr int COPIES = PIECES * (K_SLICES + 1);   // of a tile: K slices and one V copy for each piece
+constexpr u32 Q_PART_BYTES = CHUNKS * CHUNK_BYTES, P_PART_BYTES = TOKEN_CHUNKS * CHUNK_BYTES;
+constexpr u32 Q_BYTES = Q_PARTS * Q_PART_BYTES, P_BYTES = P_PARTS * P_PART_BYTES;
+// Bulk copies of a tile: K slices and one V copy for each piece. Else 16 bytes of K and of V a lane and step; a producer has
+// neighbouring tokens, and as many steps as PAGE_STEPS share a page.
+constexpr int COPIES = TILE / PIECE * (K_SLICES + 1);
+constexpr int UNITS = K_ROW_BYTES / 16, STEPS = TILE * UNITS / (32 * PRODUCERS), STEP_TOKENS = 32 / UNITS;
+constexpr int PAGE_STEPS = PIECE > STEP_TOKENS ? PIECE / STEP_TOKENS : 1;
+constexpr int PAGES = BULK ? (COPIES + 32 * PRODUCERS - 1) / (32 * PRODUCERS) : STEPS / PAGE_STEPS; // a lane's, of a tile
 constexpr int PARTIAL_RUN = 2 * VALUE_PRODUCTS;    // channels of a thread
-constexpr int COPIES_PER_LANE = (COPIES + 32 * PRODUCERS - 1) / (32 * PRODUCERS);
-constexpr int SCALE_WARPS = SCALED ? PRODUCERS < 2 ? 1 : 2 : 0; // producers that copy scales
-constexpr int SCALE_COPIES = SCALED ? TILE / 64 / SCALE_WARPS : 1; // of a lane: four scales each
+constexpr int SCALE_WARPS = SCALED ? TILE / 64 : 0; // producers that copy scales, of a tile's K and V four a lane
 
 // What a part has of one item, for the consumers; its query follows by itself. Two of them are under way.
 struct shared_item {
@@ -53,39 +56,123 @@ struct shared_rows {
   float meeting[3][COLUMN_HEADS];                    // of a consumer that isn't the first: top, base, sum
 };
 
-// The token of row half * 8 + g of warp w in score product `product`. A warp has the sixteen tokens of a chunk of V, each
-// half every other pair of them, as a fragment of V takes them up (see load_fragments): the weights of eight rows and a
-// head are then one row of the value product's operand, and go there with one instruction for four times eight rows.
-DEVICE int token_of(int product, int w, int half, int g) { return (product * 4 + w) * 16 + g / 2 * 4 + half * 2 + g % 2; }
-
-// Where the row of a token begins in a stage's K.
-DEVICE u32 k_row(int product, int w, int half, int g) {
-  const int token = token_of(product, w, half, g);
-  return token / K_TOKENS * K_STRIDE + token % K_TOKENS * 16;
+// The token of row half * 8 + g in chunk 4 * product + w of sixteen rows of the score product: those of a warp. The weights
+// of eight rows and a head are one row of the value product's operand, so that they go there with one instruction for four
+// times eight rows. Which tokens these are is what a fragment of V takes up: neighbours, but of a channel's 16 bytes of 8 bits
+// words 2t and 2t + 1 (see load_fragments).
+DEVICE int token_of(int chunk, int half, int g) {
+  return chunk * 16 + (BY_ROWS || KV_V::BYTES == 2 ? half * 8 + g : g / 2 * 4 + half * 2 + g % 2);
 }
 
-// The fragments of 64 rows over N chunks of 16 bytes that are `leading` bytes apart; `address` is that of the row which
-// the lane names: g = lane % 8 of half lane / 8 % 2. Element 4t + e of a chunk becomes product element 2t + e (e < 2) or
-// 2t + e + 6, and the other operand is laid out to match.
-template <int N> DEVICE void load_fragments(u32 (*fragment)[4], u32 address, u32 leading, int lane) {
-  UNROLL for (int c = 0; c < N; c += 2) {
-    u32 words[4];
-    load_blocks(words, address + (c + lane / 16) * leading);
-    UNROLL for (int m = 0; m < 4; m++) {
-      u32 halves[2];
-      format_fp8::widen(words[m], halves);
-      fragment[c + m / 2][m % 2] = halves[0];
-      fragment[c + m / 2][m % 2 + 2] = halves[1];
+// Where a token's channels begin in a stage's K, and where V has a channel of a token, the first of V_CHUNK.
+DEVICE u32 k_place(int token) { return token / K_TOKENS * K_STRIDE + token % K_TOKENS * K_CHUNK_STRIDE; }
+DEVICE u32 v_place(int token, int channel) {
+  return token / V_TOKENS * V_STRIDE + token % V_TOKENS / V_CHUNK * V_CHUNK_STRIDE + channel * V_CHANNEL_STRIDE;
+}
+
+// The channel of row half * 8 + g of warp w in a value product. In rows of tokens a warp has neighbours, so that they come
+// from different banks, and two bytes of a unit come apart in fragments.
+DEVICE int channel_of(int product, int w, int half, int g) {
+  const int first = (BY_ROWS ? w * VALUE_PRODUCTS + product : product * 4 + w) * 16;
+  return first + (BY_ROWS && KV_V::BYTES == 1 ? g * 2 + half : half * 8 + g);
+}
+
+// Where two of 16 channels of the query go in [chunk][half][head][4] where K lies in rows: to the place of what lane t of four
+// has of K there, which is every fourth 16 bytes, from t on (see load_rows).
+struct query_place {
+  int chunk, half, word;
+};
+DEVICE query_place query_place_of(int chunk, int pair) {
+  const int unit = KV_K::BYTES == 2 ? chunk * 2 + pair / 4 : chunk, part = KV_K::BYTES == 2 ? pair % 4 : pair;
+  return {unit / 4 * (4 / KV_K::BYTES) + part / 2, part % 2, unit % 4};
+}
+
+// The fragments of 64 rows over N chunks of a product; `address_of` gives that of a row's 16 bytes by their number, for the
+// row which the lane names: g = lane % 8 of half lane / 8 % 2. Of 8 bits, element 4t + e becomes product element 2t + e
+// (e < 2) or 2t + e + 6, and the other operand is laid out to match.
+template <int N, typename Stored, typename Address> DEVICE void load_fragments(u32 (*fragment)[4], int lane, Address address_of) {
+  if constexpr (Stored::BYTES == 2) {
+    UNROLL for (int c = 0; c < N; c++) load_blocks(fragment[c], address_of(2 * c + lane / 16));
+  } else {
+    UNROLL for (int c = 0; c < N; c += 2) {
+      u32 words[4];
+      load_blocks(words, address_of(c + lane / 16));
+      UNROLL for (int m = 0; m < 4; m++) {
+        u32 halves[2];
+        Stored::widen(words[m], halves);
+        fragment[c + m / 2][m % 2] = halves[0];
+        fragment[c + m / 2][m % 2 + 2] = halves[1];
+      }
     }
   }
 }
 
-// 64 rows of fragments times N chunks of q or weights at `other`.
-template <int N> DEVICE void multiply(float *sums, u32 (*fragment)[4], u32 other) {
+// The same of K in rows: lane 4g + t loads every fourth 16 bytes of rows g and g + 8, from t on, whose words are a piece of
+// the lane's own fragments. `address_of` gives where the row of a half begins.
+template <int N, typename Stored, typename Address> DEVICE void load_rows(u32 (*fragment)[4], int lane, Address address_of) {
+  constexpr int PER_UNIT = 4 / Stored::BYTES; // fragments that share 16 bytes
+  UNROLL for (int half = 0; half < 2; half++)
+    UNROLL for (int c = 0; c < N; c += PER_UNIT) {
+      u32 words[4];
+      load_own(words, address_of(half) + (c / PER_UNIT * 4 + lane % 4) * 16);
+      UNROLL for (int m = 0; m < 4; m++) {
+        if constexpr (Stored::BYTES == 2) {
+          fragment[c + m / 2][half + m % 2 * 2] = words[m];
+        } else {
+          u32 halves[2];
+          Stored::widen(words[m], halves);
+          fragment[c + m][half] = halves[0];
+          fragment[c + m][half + 2] = halves[1];
+        }
+      }
+    }
+}
+
+// And of V in rows of tokens, whose columns are the rows of the products, for all of a warp's channels. The lane names token
+// lane % 8. Rows are a multiple of 128 bytes apart and would come from the same banks: the lanes of tokens 2t and 2t + 1 take
+// the warp's OWN units of 16 bytes in an order that t has turned, which is turned back afterwards.
+template <typename Stored> DEVICE void load_columns(u32 (*fragments)[TOKEN_CHUNKS][4], u32 address, int w, int lane) {
+  constexpr int OWN = VALUE_PRODUCTS * Stored::BYTES;
+  UNROLL for (int n = 0; n < TOKEN_CHUNKS * 2 * OWN; n += 4) { // of [chunk of tokens][half][unit]
+    const int block = n + lane / 8, named = (block ^ lane % 8 / 2) % OWN;
+    u32 words[4];
+    load_transposed(words, address + v_place(token_of(block / OWN / 2, block / OWN % 2, lane % 8), channel_of(0, w, 0, 0)) + named * 16);
+    UNROLL for (int turned = 1; turned < OWN; turned *= 2)
+      UNROLL for (int m = 0; m < 4; m++)
+        if (!(m & turned)) {
+          const u32 first = words[m], second = words[m + turned];
+          words[m] = lane & turned ? second : first;
+          words[m + turned] = lane & turned ? first : second;
+        }
+    UNROLL for (int m = 0; m < 4; m++) {
+      const int c = (n + m) / OWN / 2, half = (n + m) / OWN % 2, unit = (n + m) % OWN;
+      if constexpr (Stored::BYTES == 2)
+        fragments[unit / 2][c][half * 2 + unit % 2] = words[m];
+      else // two channels in 16 bits
+        Stored::widen(pick_bytes(words[m], words[m], 0x03010200), fragments[unit][c] + half * 2);
+    }
+  }
+}
+
+// 64 rows of fragments times N chunks of q or weights at `other`, in PARTS that are `part_bytes` apart.
+template <int N, typename Operand, int PARTS> DEVICE void multiply(float *sums, u32 (*fragment)[4], u32 other, u32 part_bytes) {
   products_begin();
-  UNROLL for (int c = 0; c < N; c++)
-    product_fp16<COLUMN_HEADS>(sums, fragment[c], operand_at(other + c * CHUNK_BYTES, COLUMN_HEADS * 16, 128), c > 0);
+  UNROLL for (int part = 0; part < PARTS; part++)
+    UNROLL for (int c = 0; c < N; c++)
+      product<COLUMN_HEADS>(Operand(), sums, fragment[c], operand_at(other + part * part_bytes + c * CHUNK_BYTES, COLUMN_HEADS * 16, 128),
+                            c > 0 || part > 0);
   products_commit();
+}
+
+// One word of x in PARTS words whose sum is x, or close to it.
+template <typename Operand, int PARTS> DEVICE void split_word(float *x, u32 *words) {
+  UNROLL for (int part = 0; part < PARTS; part++) {
+    words[part] = Operand::pack(x);
+    if (part + 1 == PARTS) break;
+    float stored[2];
+    Operand::unpack(words[part], stored);
+    UNROLL for (int i = 0; i < 2; i++) x[i] -= stored[i];
+  }
 }
 
 //@ line
@@ -108,7 +195,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
   const int thread = thread_id(), warp = wave_id(), lane = lane_id();
   if (thread == CONSUMERS * 128) {
     for (int i = 0; i < STAGES; i++) {
-      arrivals_init(full + 8 * i, PRODUCERS + 32 * SCALE_WARPS);
+      arrivals_init(full + 8 * i, BULK ? PRODUCERS + 32 * SCALE_WARPS : 32 * PRODUCERS);
       arrivals_init(empty + 8 * i, 4);
     }
     for (int i = 0; i < 2; i++) {
@@ -122,7 +209,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
   if (!early) wait_for_previous();
   let_next_start();
   if (warp >= CONSUMERS * 4) {
-    // ---- a producer: copy c of a tile goes to producer c % PRODUCERS
+    // ---- a producer: bulk copy c of a tile goes to producer c % PRODUCERS
     give_registers<PRODUCER_REGISTERS>();
     const int producer = warp - CONSUMERS * 4;
 //@ page_lists
@@ -140,30 +227,31 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
     int item = 0; // of the part
     const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
     const u64 policy = read_once_policy();
-    int pages[COPIES_PER_LANE], scale_pages[SCALE_COPIES];
+    int pages[PAGES], scale_page = 0;
     const auto copy_of = [&](int r) { return (lane + 32 * r) * PRODUCERS + producer; };
-    const auto piece_of = [&](int r) { return copy_of(r) / (K_SLICES + 1) * PIECE; };
-    const auto scale_unit = [&](int r) { return (producer * SCALE_COPIES + r) * 32 + lane; };
+    const auto copied_token = [&](int r) { // of the tile
+      return BULK ? copy_of(r) / (K_SLICES + 1) * PIECE : (producer * STEPS + r) * STEP_TOKENS + lane / UNITS;
+    };
+    const int scale_unit = producer * 32 + lane;
     const auto find_pages = [&] { // a tile ahead of its copies
       const int *table = source.pages + (i64)at.list * source.page_step;
       const int last = at.length - 1;
       if (last < 0) return;
-      UNROLL for (int r = 0; r < COPIES_PER_LANE; r++) {
-        const int token = at.tile * TILE + piece_of(r);
+      UNROLL for (int r = 0; r < PAGES; r++) {
+        const int token = at.tile * TILE + copied_token(BULK ? r : r * PAGE_STEPS);
         pages[r] = table[(u32)(token < last ? token : last) / PAGE];
       }
-      if constexpr (SCALED)
-        UNROLL for (int r = 0; r < SCALE_COPIES; r++) {
-          const int token = at.tile * TILE + scale_unit(r) % (TILE / 4) * 4;
-          scale_pages[r] = table[(u32)(token < last ? token : last) / PAGE];
-        }
+      if constexpr (SCALED) {
+        const int token = at.tile * TILE + scale_unit % (TILE / 4) * 4;
+        scale_page = table[(u32)(token < last ? token : last) / PAGE];
+      }
     };
     find_pages();
     for (int i = 0; i < end - begin; i++) {
       const int stage = i % STAGES, tile = at.tile, length = at.length;
       const int kv_head = LISTS_BY_HEAD ? (int)((u32)at.list % (u32)kv_heads) : at.kv_head;
-      const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h;
-      const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h;
+      const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h * KV_K::BYTES;
+      const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h * KV_V::BYTES;
 //@ scale_heads
       const bool begins = producer == PRODUCERS - 1 && (i == 0 || tile == 0); // an item
       shared_item &next = items[item % 2];
@@ -181,13 +269,15 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       }
       if (i >= STAGES) wait_for(empty + 8 * stage, (i / STAGES & 1) ^ 1);
       const u32 bar = full + 8 * stage, to = stages + stage * STAGE_BYTES;
-      u32 bytes = 0;
-      UNROLL for (int r = 0; r < COPIES_PER_LANE; r++)
-        if (copy_of(r) < COPIES && tile * TILE + piece_of(r) < length)
-          bytes += copy_of(r) % (K_SLICES + 1) < K_SLICES ? PIECE * HEAD_DIM_QK / K_SLICES : PIECE * HEAD_DIM_V;
-      bytes = warp_sum(bytes);
-      if (lane == 0) arrive_expecting(bar, bytes);
-      __syncwarp();
+      if constexpr (BULK) {
+        u32 bytes = 0;
+        UNROLL for (int r = 0; r < PAGES; r++)
+          if (copy_of(r) < COPIES && tile * TILE + copied_token(r) < length)
+            bytes += copy_of(r) % (K_SLICES + 1) < K_SLICES ? PIECE * K_ROW_BYTES / K_SLICES : PIECE * V_ROW_BYTES;
+        bytes = warp_sum(bytes);
+        if (lane == 0) arrive_expecting(bar, bytes);
+        __syncwarp();
+      }
       if (early && i == 0) wait_for_previous();
       if (begins) {
         if (lane == 0) {
@@ -199,19 +289,33 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
         __syncwarp();
         item++;
       }
-      UNROLL for (int r = 0; r < COPIES_PER_LANE; r++) {
-        const int piece = piece_of(r), slice = copy_of(r) % (K_SLICES + 1), token = tile * TILE + piece;
-        if (copy_of(r) >= COPIES || token >= length) continue;
-        const u32 slot = (u32)token % PAGE;
-        if (slice < K_SLICES)
-          copy_bulk(to + (K_SLICES == 1 ? piece * HEAD_DIM_QK : slice * TILE * 16 + piece * 16),
-                    k_head + pages[r] * k_stride_b + k_offset(slot, slice * 16, k_heads_stride),
-                    PIECE * HEAD_DIM_QK / K_SLICES, bar, policy);
-        else
-          copy_bulk(to + K_BYTES + piece * HEAD_DIM_V, v_head + pages[r] * v_stride_b + v_offset(slot, 0, v_heads_stride),
-                    PIECE * HEAD_DIM_V, bar, policy);
+      if constexpr (BULK) {
+        UNROLL for (int r = 0; r < PAGES; r++) {
+          const int piece = copied_token(r), slice = copy_of(r) % (K_SLICES + 1), token = tile * TILE + piece;
+          if (copy_of(r) >= COPIES || token >= length) continue;
+          const u32 slot = (u32)token % PAGE;
+          if (slice < K_SLICES)
+            copy_bulk(to + k_place(piece) + slice * K_CHANNEL_STRIDE,
+                      k_head + (pages[r] * k_stride_b + k_offset(slot, slice * (16 / KV_K::BYTES), k_heads_stride)) * KV_K::BYTES,
+                      PIECE * K_ROW_BYTES / K_SLICES, bar, policy);
+          else
+            copy_bulk(to + K_STAGE_BYTES + v_place(piece, 0),
+                      v_head + (pages[r] * v_stride_b + v_offset(slot, 0, v_heads_stride)) * KV_V::BYTES, PIECE * V_ROW_BYTES, bar,
+                      policy);
+        }
+      } else {
+        UNROLL for (int r = 0; r < STEPS; r++) {
+          const int row = copied_token(r), token = tile * TILE + row, unit = lane % UNITS * 16, page = pages[r / PAGE_STEPS];
+          if (token >= length) continue;
+          const u32 slot = (u32)token % PAGE;
+          copy_16_once(to + k_place(row) + unit, k_head + (page * k_stride_b + k_offset(slot, 0, k_heads_stride)) * KV_K::BYTES + unit,
+                       policy);
+          copy_16_once(to + K_STAGE_BYTES + v_place(row, 0) + unit,
+                       v_head + (page * v_stride_b + v_offset(slot, 0, v_heads_stride)) * KV_V::BYTES + unit, policy);
+        }
       }
 //@ copy_scales
+      if (!BULK || producer < SCALE_WARPS) arrive_after_copies(bar);
       if (i + 1 == end - begin) break;
       if (++at.tile == at.tiles) next_item(line, at);
       find_pages();
@@ -230,7 +334,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
 //@ logits
 //@ value_scale
   const auto wait_for_warps = [&] { barrier_of(1 + consumer, 128); };
-  // Weights: fp16 [chunk][half][head][8], in the order of V's fragments. Lane 8m + i names the row of head i in block m.
+  // Weights: [part][chunk][half][head][8], in the order of V's fragments. Lane 8m + i names the row of head i in block m.
   const u32 p_row = (lane / 16 * 4 + w) * CHUNK_BYTES + lane / 8 % 2 * COLUMN_HEADS * 16 + lane % 8 * 16;
   const auto head_of = [&](int j) { return j / 2 * 8 + 2 * t + j % 2; };
   const auto max_over = [](thread_heads heads, int end_mask) { // of the lanes of one t
@@ -246,8 +350,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
     const int length = here.length, first_tile = here.first_tile, end_tile = here.end_tile;
     if (end_tile < 0) return;
 
-    // Each row of the query scaled by a power of two, as fp16 [chunk][half][head][8]. The halves hold channels 4t, 4t + 1
-    // and 4t + 2, 4t + 3: what a lane of K's fragments gets from one word.
+    // Each row of the query scaled by a power of two, as [part][chunk][half][head][8].
     if (q_head < COLUMN_HEADS) {
       float x[16];
       UNROLL for (int c = 0; c < 16; c++) x[c] = 0;
@@ -266,14 +369,23 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       exponent = exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
       const float up = float_of((u32)(127 + exponent) << 23);
       UNROLL for (int c = 0; c < 16; c++) x[c] *= up;
-      u32 low[4], high[4];
-      UNROLL for (int c = 0; c < 4; c++) {
-        low[c] = format_fp16::pack(x + 4 * c);
-        high[c] = format_fp16::pack(x + 4 * c + 2);
+      u32 words[8][Q_PARTS]; // two channels each
+      UNROLL for (int c = 0; c < 8; c++) split_word<K_OPERAND, Q_PARTS>(x + 2 * c, words[c]);
+      UNROLL for (int part = 0; part < Q_PARTS; part++) {
+        u8 *const to = q_memory + part * Q_PART_BYTES + q_head * 16;
+        if constexpr (BY_ROWS) {
+          UNROLL for (int c = 0; c < 8; c++) {
+            const query_place place = query_place_of(q_chunk, c);
+            *(u32 *)(to + place.chunk * CHUNK_BYTES + place.half * COLUMN_HEADS * 16 + place.word * 4) = words[c][part];
+          }
+        } else { // 8 bits: channels 4t and 4t + 1, 4t + 2 and 4t + 3 in halves, which are what a lane of K's fragments gets from a word
+          UNROLL for (int half = 0; half < 2; half++) {
+            u32 of_half[4];
+            UNROLL for (int c = 0; c < 4; c++) of_half[c] = words[KV_K::BYTES == 1 ? 2 * c + half : half * 4 + c][part];
+            store_shared(to + q_chunk * CHUNK_BYTES + half * COLUMN_HEADS * 16, of_half);
+          }
+        }
       }
-      u8 *const to = q_memory + q_chunk * CHUNK_BYTES + q_head * 16;
-      store_shared(to, low);
-      store_shared(to + COLUMN_HEADS * 16, high);
       // an infinite element makes the row NaN, as its products would
       if (q_chunk == 0) row.q_scale[q_head] = float_of((u32)(127 - exponent) << 23) * (largest - largest + 1.0f) * logits;
     }
@@ -293,14 +405,19 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
     for (int tile = first_tile + (begun + consumer) % CONSUMERS; tile < end_tile; tile += CONSUMERS) {
       const int i = begun + tile - first_tile, stage = i % STAGES;
       wait_for(full + 8 * stage, i / STAGES & 1);
-      const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_BYTES;
-      u8 *const v_memory = stage_memory + stage * STAGE_BYTES + K_BYTES;
+      const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_STAGE_BYTES;
+      u8 *const v_memory = stage_memory + stage * STAGE_BYTES + K_STAGE_BYTES;
 
-      float product[PRODUCTS][COLUMN_HEADS / 2];
+      float products[PRODUCTS][COLUMN_HEADS / 2];
       UNROLL for (int m = 0; m < PRODUCTS; m++) {
         u32 fragment[CHUNKS][4];
-        load_fragments<CHUNKS>(fragment, k_shared + k_row(m, w, lane / 8 % 2, lane % 8), K_LEADING, lane);
-        multiply<CHUNKS>(product[m], fragment, q_shared);
+        if constexpr (BY_ROWS) {
+          load_rows<CHUNKS, KV_K>(fragment, lane, [&](int half) { return k_shared + k_place(token_of(m * 4 + w, half, g)); });
+        } else {
+          const u32 k_row = k_shared + k_place(token_of(m * 4 + w, lane / 8 % 2, lane % 8));
+          load_fragments<CHUNKS, KV_K>(fragment, lane, [&](int chunk) { return k_row + chunk * K_CHANNEL_STRIDE; });
+        }
+        multiply<CHUNKS, K_OPERAND, Q_PARTS>(products[m], fragment, q_shared, Q_PART_BYTES);
       }
 
       const int visible = length - tile * TILE; // tokens of this tile that exist
@@ -308,20 +425,22 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       float k_scale_of[PRODUCTS][2], v_log[PRODUCTS][2];
       UNROLL for (int m = 0; m < PRODUCTS; m++)
         UNROLL for (int half = 0; half < 2; half++) {
-          const int token = token_of(m, w, half, g);
-          const float *scales = (const float *)(v_memory + V_BYTES);
+          const int token = token_of(m * 4 + w, half, g);
+          const float *scales = (const float *)(v_memory + V_STAGE_BYTES);
           k_scale_of[m][half] = SCALED ? scales[token] : 1.0f;
           v_log[m][half] = SCALED ? log2_fast(scales[TILE + token]) : 0.0f;
         }
       if (tail) { // 0 * NaN is NaN: V of tokens that do not exist becomes 0
-        for (int c = visible > 0 ? visible / 16 : 0; c < TILE / 16; c++)
-          for (int d = member; d < HEAD_DIM_V; d += 128) {
-            u32 *const words = (u32 *)(v_memory + (c * HEAD_DIM_V + d) * 16);
-            UNROLL for (int m = 0; m < 4; m++) {
-              const int keep = visible - c * 16 - m * 4;
-              words[m] &= keep >= 4 ? ~0u : keep <= 0 ? 0u : (1u << 8 * keep) - 1u;
-            }
+        constexpr int CLEARED = V_ROW_BYTES * V_CHUNK / 16; // units of 16 bytes that V_CHUNK tokens have
+        const int first = visible > 0 ? visible / V_CHUNK : 0;
+        for (int n = first * CLEARED + member; n < TILE / V_CHUNK * CLEARED; n += 128) {
+          const int token = n / CLEARED * V_CHUNK, channel = n % CLEARED * (HEAD_DIM_V / CLEARED);
+          u32 *const words = (u32 *)(v_memory + v_place(token, channel));
+          UNROLL for (int m = 0; m < 4; m++) {
+            const int keep = visible - token - (BY_ROWS ? 0 : m * KV_V::PER_WORD);
+            words[m] &= keep >= (BY_ROWS ? 1 : KV_V::PER_WORD) ? ~0u : keep <= 0 ? 0u : (1u << 8 * KV_V::BYTES * keep % 32) - 1u;
           }
+        }
       }
       products_wait();
 
@@ -329,7 +448,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       UNROLL for (int m = 0; m < PRODUCTS; m++)
         UNROLL for (int half = 0; half < 2; half++)
           UNROLL for (int j = 0; j < PER_THREAD; j++) {
-            float x = product[m][j / 2 * 4 + half * 2 + j % 2] * row.q_scale[head_of(j)];
+            float x = products[m][j / 2 * 4 + half * 2 + j % 2] * row.q_scale[head_of(j)];
             if constexpr (SCALED) x *= k_scale_of[m][half];
             score[m][half][j] = x;
             weighted[m][half][j] = SCALED ? x + v_log[m][half] : x;
@@ -337,7 +456,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
       if (tail)
         UNROLL for (int m = 0; m < PRODUCTS; m++)
           UNROLL for (int half = 0; half < 2; half++)
-            if (token_of(m, w, half, g) >= visible)
+            if (token_of(m * 4 + w, half, g) >= visible)
               UNROLL for (int j = 0; j < PER_THREAD; j++) score[m][half][j] = weighted[m][half][j] = MASKED;
 
       thread_heads tile_top;
@@ -362,7 +481,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
         base[j] = lowest;
       }
       UNROLL for (int b = 0; b < BLOCKS; b++) {
-        u32 pairs[PRODUCTS * 2];
+        u32 pairs[P_PARTS][PRODUCTS * 2];
         UNROLL for (int m = 0; m < PRODUCTS; m++)
           UNROLL for (int half = 0; half < 2; half++) {
             float p[2];
@@ -371,18 +490,26 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
               p[e] = exp2_fast(weighted[m][half][j] - (top[j] - P_SHIFT));
               sum[j] += SCALED ? exp2_fast(score[m][half][j] - base[j]) : p[e];
             }
-            pairs[m * 2 + half] = format_fp16::pack(p);
+            u32 words[P_PARTS];
+            split_word<V_OPERAND, P_PARTS>(p, words);
+            UNROLL for (int part = 0; part < P_PARTS; part++) pairs[part][m * 2 + half] = words[part];
           }
-        store_transposed(p_shared + p_row + b * 128, pairs);
+        UNROLL for (int part = 0; part < P_PARTS; part++)
+          store_transposed<PRODUCTS * 2>(p_shared + part * P_PART_BYTES + p_row + b * 128, pairs[part]);
       }
       publish_shared();
       wait_for_warps();
 
       float value[VALUE_PRODUCTS][COLUMN_HEADS / 2];
+      u32 fragments[VALUE_PRODUCTS][TOKEN_CHUNKS][4];
+      if constexpr (BY_ROWS)
+        load_columns<KV_V>(fragments, v_shared, w, lane);
       UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++) {
-        u32 fragment[TOKEN_CHUNKS][4];
-        load_fragments<TOKEN_CHUNKS>(fragment, v_shared + (m * 64 + w * 16 + lane % 16) * 16, HEAD_DIM_V * 16, lane);
-        multiply<TOKEN_CHUNKS>(value[m], fragment, p_shared);
+        if constexpr (!BY_ROWS)
+          load_fragments<TOKEN_CHUNKS, KV_V>(fragments[m], lane, [&](int chunk) {
+            return v_shared + v_place(chunk * V_CHUNK, m * 64 + w * 16 + lane % 16);
+          });
+        multiply<TOKEN_CHUNKS, V_OPERAND, P_PARTS>(value[m], fragments[m], p_shared, P_PART_BYTES);
       }
       products_wait();
       if (lane == 0) arrive(empty + 8 * stage);
@@ -472,7 +599,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
         const float inverse = sum[j] > 0 || sum[j] != sum[j] ? root * reciprocal_fast(sum[j]) : 0.0f;
         UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
           UNROLL for (int half = 0; half < 2; half++)
-            store_output(out, (item * HEADS + head) * HEAD_DIM_V + m * 64 + w * 16 + half * 8 + g, output[m][half][j] * root * inverse * value_scale);
+            store_output(out, (item * HEADS + head) * HEAD_DIM_V + channel_of(m, w, half, g), output[m][half][j] * root * inverse * value_scale);
         if (w == 0 && g == 0) {
 //@ store_lse line
         }
@@ -485,7 +612,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
 // A thread's channels of a head, `PARTIAL_RUN` of them, lie together in a partial result.
 DEVICE int partial_channel(int place) {
   const int owner = place / PARTIAL_RUN, n = place % PARTIAL_RUN;
-  return n / 2 * 64 + owner / 8 * 16 + n % 2 * 8 + owner % 8;
+  return channel_of(n / 2, owner / 8, n % 2, owner % 8);
 }
 
 //@ line_merge

@@ -58,7 +58,10 @@ DEVICE void copy_bulk(u32 to, const void *from, u32 bytes, u32 bar, u64 policy) 
 DEVICE void copy_16(u32 to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
-// Arrives at `bar` when this lane's earlier copy_16 have landed.
+DEVICE void copy_16_once(u32 to, const void *from, u64 policy) {
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "l"(policy) : "memory");
+}
+// Arrives at `bar` when this lane's earlier copy_16 and copy_16_once have landed.
 DEVICE void arrive_after_copies(u32 bar) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
@@ -87,34 +90,66 @@ DEVICE void load_blocks(u32 *words, u32 address) {
                : "memory");
 }
 
-// Four blocks of 8 x 8 elements of two bytes, transposed: lane 4g + t has elements g, 2t and g, 2t + 1 of each; lane
-// 8m + i names where row i of block m goes, which is element i of all g.
-DEVICE void store_transposed(u32 address, const u32 *words) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(words[0]), "r"(words[1]),
-               "r"(words[2]), "r"(words[3])
+// 16 bytes of the lane's own.
+DEVICE void load_own(u32 *words, u32 address) {
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(address)
+               : "memory");
+}
+// Four blocks as above, transposed: lane 4g + t gets bytes 2g, 2g + 1 of rows 2t and 2t + 1 of each block.
+DEVICE void load_transposed(u32 *words, u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(address)
                : "memory");
 }
 
-// d (64 x COLUMNS, fp32) = a (64 x 16, registers) * b (16 x COLUMNS) + (accumulate ? d : 0), fp16.
-template <int COLUMNS> DEVICE void product_fp16(float *d, const u32 *a, u64 b, int accumulate) {
+// Two or four blocks of 8 x 8 elements of two bytes, transposed: lane 4g + t has elements g, 2t and g, 2t + 1 of each; lane
+// 8m + i names where row i of block m goes, which is element i of all g.
+template <int BLOCKS> DEVICE void store_transposed(u32 address, const u32 *words) {
+  static_assert(BLOCKS == 2 || BLOCKS == 4, "blocks");
+  if constexpr (BLOCKS == 2)
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(words[0]), "r"(words[1]) : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(words[0]), "r"(words[1]),
+                 "r"(words[2]), "r"(words[3])
+                 : "memory");
+}
+
+// d (64 x COLUMNS, fp32) = a (64 x 16, registers) * b (16 x COLUMNS) + (accumulate ? d : 0), of fp16 or bf16.
+#define PRODUCT_OF_8_COLUMNS(format)                                                                                       \
+  asm volatile("{\n"                                                                                                       \
+               ".reg .pred add;\n"                                                                                         \
+               "setp.ne.b32 add, %9, 0;\n"                                                                                 \
+               "wgmma.mma_async.sync.aligned.m64n8k16.f32." format "." format                                              \
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, add, 1, 1, 0;\n"                                                  \
+               "}"                                                                                                         \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                            \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate))
+#define PRODUCT_OF_16_COLUMNS(format)                                                                                      \
+  asm volatile("{\n"                                                                                                       \
+               ".reg .pred add;\n"                                                                                         \
+               "setp.ne.b32 add, %13, 0;\n"                                                                                \
+               "wgmma.mma_async.sync.aligned.m64n16k16.f32." format "." format                                             \
+               " {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, add, 1, 1, 0;\n"                               \
+               "}"                                                                                                         \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])            \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate))
+
+template <int COLUMNS> DEVICE void product(format_fp16, float *d, const u32 *a, u64 b, int accumulate) {
   static_assert(COLUMNS == 8 || COLUMNS == 16, "columns");
   if constexpr (COLUMNS == 8)
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.ne.b32 add, %9, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, add, 1, 1, 0;\n"
-                 "}"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+    PRODUCT_OF_8_COLUMNS("f16");
   else
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.ne.b32 add, %13, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, "
-                 "add, 1, 1, 0;\n"
-                 "}"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+    PRODUCT_OF_16_COLUMNS("f16");
+}
+template <int COLUMNS> DEVICE void product(format_bf16, float *d, const u32 *a, u64 b, int accumulate) {
+  static_assert(COLUMNS == 8 || COLUMNS == 16, "columns");
+  if constexpr (COLUMNS == 8)
+    PRODUCT_OF_8_COLUMNS("bf16");
+  else
+    PRODUCT_OF_16_COLUMNS("bf16");
 }
 
 DEVICE u32 warp_sum(u32 x) { return __reduce_add_sync(0xffffffffu, x); }

@@ -42,6 +42,19 @@ class Cuda(Case):
                                                head_dim=(128, 64, '{qk: 64, v: 128}')[n % 3]))
             self.compiles(path, '--kernel', 'decode', '--variant', 'ring-w4' if n % 2 else 'ring')
 
+    def test_the_ring_with_every_format_and_layout(self):
+        blocks, rows, single = (('[b, h, d/%d, s, d%%%d]', '[b, h, s/%d, d, s%%%d]'), ('[b, h, s, d]',) * 2, ('[b, s, h, d]',) * 2)
+        classic = ('[b, h, d/%d, s, d%%%d]', '[b, h, d, s]')
+        cases = (('bf16', 'bf16', blocks, 64, 128), ('fp16', 'fp16', classic, 16, 128), ('int8', 'int8', blocks, 32, 64), ('fp8_e5m2', 'int8', rows, 16, 128),
+                 ('bf16', 'fp8_e4m3', rows, 64, 128), ('fp8_e4m3', 'bf16', blocks, 48, 128), ('bf16', 'bf16', rows, 16, 128), ('fp16', 'fp16', single, 1, 64),
+                 ('int8', 'int8', single, 24, 64), ('fp16', 'bf16', single, 16, 128))
+        for k, v, (k_list, v_list), page, head_dim in cases:
+            x, y = (8 if dtype in ('bf16', 'fp16') else 16 for dtype in (k, v))
+            layout = 'k: %s\n  v: %s' % (k_list % (x, x) if '%' in k_list else k_list, v_list % (y, y) if '%' in v_list else v_list)
+            scale = None if x == 8 or y == 8 else '{granularity: token_head, k: [b, h, s], v: [b, h, s]}'
+            path = self.file('ring.yaml', spec(dtype='{k: %s, v: %s}' % (k, v), layout=layout, page=page, head_dim=head_dim, scale=scale, heads=head_dim // 8))
+            self.compiles(path, '--kernel', 'decode', '--variant', 'ring')
+
     def test_the_ring_over_lists(self):
         for select, scale in (('{form: blocks, block: 128}', '{granularity: tensor, source: argument}'),
                               ('{form: blocks, block: 128, per: row}', '{granularity: token_head}')):
