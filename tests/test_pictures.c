@@ -56,9 +56,10 @@ static void check_map(const page_map *m, const contract *c, int64_t groups, cons
                (int)used, (int)padding, (int)m->bytes);
 }
 
-static void check_view(const page_map *m, int rows, const char *what) {
+static void check_view(const page_map *m, int most, const char *what) {
   page_view v;
-  cr_assert(page_view_of(m, NULL, true, 8, rows, &v));
+  cr_assert(page_view_of(m, NULL, true, 8, (page_rows){most, most}, &v));
+  int kept = 0;
   int64_t next = 0;
   for (int i = 0; i < v.row_count; i++) {
     cr_assert(v.rows[i].start == next && v.rows[i].end > next, "%s: row %d", what, i);
@@ -68,7 +69,9 @@ static void check_view(const page_map *m, int rows, const char *what) {
       at += cell.bytes;
     }
     next = v.rows[i].end;
+    kept += !v.rows[i].gap;
   }
+  cr_assert_leq(kept, most, "%s", what);
   cr_assert_eq(next, m->bytes, "%s: rows end at %d of %d", what, (int)next, (int)m->bytes);
   page_view_finish(&v);
 }
@@ -151,6 +154,36 @@ static int marked(const grid *g, const char *what) {
 
 static plan_place places[PLAN_MOST_PLACES];
 
+/* A copy leaves lane n's piece in place n, where fragments look for it: at its number in its stretch, turned.
+ */
+static void check_pieces(const decode_solution *s, bool is_k, int count, int channels, const char *what) {
+  const staged_plan *ring = &s->plan.staged;
+  const piece_order *o = is_k ? &ring->k : &ring->v;
+  const int rows = ring->stretch / o->tokens, columns = channels / o->channels;
+  for (int i = 0; i < count; i++) {
+    const int row = places[i].token / o->tokens, column = places[i].channel / o->channels;
+    const int number = o->tokens_first ? column * rows + row : row * columns + column;
+    int place = number;
+    for (int bit = 0; bit < TURNED_BITS; bit++)
+      if (o->turn[bit]) place ^= (number >> o->turn[bit] & 1) << bit;
+    cr_assert_eq(place, places[i].lane, "%s: lane %d brings piece %d", what, places[i].lane, number);
+  }
+}
+
+/* The rows of the first product, whole along its k: tokens of K, channels of V. */
+static void check_operand(const decode_solution *s, bool is_k, int count, const char *what) {
+  const matrix_op *op = is_k ? s->plan.op : s->plan.value_op;
+  const int rows = s->on_line ? 16 : op->rows, k = s->on_line ? 16 : op->k;
+  for (int row = 0; row < rows; row++) {
+    const int wanted = is_k ? plan_row_token(s, 0, row) : s->on_line ? row : row * s->plan.v_channels;
+    int found = 0;
+    for (int i = 0; i < count; i++)
+      if ((is_k ? places[i].token : places[i].channel) == wanted)
+        found += places[i].tokens * places[i].channels;
+    cr_assert_eq(found, k, "%s: row %d has %d of %d elements", what, row, found, k);
+  }
+}
+
 static void check_lanes(const decode_solution *s, const char *what) {
   const contract *c = &s->contract;
   for (int is_k = 0; is_k < 2; is_k++) {
@@ -161,9 +194,13 @@ static void check_lanes(const decode_solution *s, const char *what) {
     cr_assert_gt(count, 0, "%s", what);
     mark(&load, places, count, what);
     const int bytes = dtype_bytes(is_k ? c->kv.k_dtype : c->kv.v_dtype), loaded = marked(&load, what);
+    if (plan_load_kind(s) == LOAD_PIECES) check_pieces(s, is_k, count, channels, what);
     if (plan_load_kind(s) == LOAD_PIECES) cr_expect_eq(loaded * bytes, 16 * s->plan.target->wave, "%s", what);
     count = plan_first_operand(s, is_k, places);
     mark(&operand, places, count, what);
+    const int rows_wide = s->on_line ? 16 : is_k ? 1 : op->rows * s->plan.v_channels;
+    if (s->on_line || (is_k && channels % op->k == 0) || (!is_k && channels >= rows_wide))
+      check_operand(s, is_k, count, what);
     if (s->on_line)
       cr_expect_eq(marked(&operand, what), 16 * 16, "%s", what);
     else if (channels >= op->k && channels >= op->rows * s->plan.v_channels)
@@ -210,6 +247,84 @@ Test(pictures, lanes_share_a_tile_out_and_operands_are_whole) {
       }
     spec_finish(&spec_of);
   }
+}
+
+/* ---- Whatever the contract ---- */
+
+/* Elements that open and close one after the other, and no number that is none. */
+static void check_svg(const text *svg, const char *what) {
+  int depth = 0;
+  cr_assert(!svg->failed && svg->length > 0, "%s", what);
+  for (const char *at = text_string(svg); (at = strchr(at, '<')) != NULL; at++) {
+    const char *end = strchr(at, '>');
+    cr_assert_not_null(end, "%s", what);
+    depth += at[1] == '/' ? -1 : end[-1] == '/' ? 0 : 1;
+    cr_assert_geq(depth, 0, "%s", what);
+  }
+  cr_assert_eq(depth, 0, "%s: %d elements are left open", what, depth);
+  cr_assert(!strstr(text_string(svg), "\"nan\"") && !strstr(text_string(svg), "\"inf\""), "%s", what);
+}
+
+static void draw(const contract *c, const decode_solution *s, const target *t, int heads, const char *what) {
+  static const int32_t lengths[] = {1000, 17, 0};
+  layout_picture l = {.name = "a < b & c",
+                      .contract = c,
+                      .target = s ? t : NULL,
+                      .solution = s,
+                      .why_not = "of the test",
+                      .heads = heads,
+                      .columns = 80};
+  text out;
+  text_init(&out);
+  layout_svg(&l, &out);
+  check_svg(&out, what);
+  text_clear(&out);
+  layout_text(&l, &out);
+  cr_assert(!out.failed && out.length > 0);
+  if (s) {
+    plan_picture p = {
+        .name = "a < b & c", .variant = "default", .target = t, .solution = s, .split_choice = "test"};
+    p.schedule = (schedule){.on_line = s->on_line,
+                            .tile_tokens = plan_tile(s),
+                            .seqs = 3,
+                            .kv_heads = 2,
+                            .splits = 5,
+                            .lengths = lengths};
+    p.columns = 80;
+    schedule_finish_line(&p.schedule);
+    text_clear(&out);
+    plan_svg(&p, &out);
+    check_svg(&out, what);
+    text_clear(&out);
+    plan_text(&p, &out);
+    cr_assert(!out.failed && out.length > 0);
+  }
+  text_finish(&out);
+}
+
+Test(pictures, every_contract_that_is_served_can_be_drawn) {
+  uint64_t state = 0x2545f4914f6cdd1du;
+  int served = 0;
+  for (int round = 0; round < 60; round++) {
+    contract c = random_contract(&state);
+    const target *t = target_at((size_t)random_below(&state, (int)target_count()));
+    const int heads = random_below(&state, 3);
+    page_part parts[PAGE_MAX_PARTS];
+    char problem[240], what[64];
+    bool apart =
+        page_parts_apart(parts, page_parts(&c, true, parts), heads > 0 ? heads : 1, problem, sizeof problem);
+    decode_solution s;
+    diags d;
+    if (!apart) continue;
+    diags_init(&d);
+    snprintf(what, sizeof what, "round %d on %s", round, t->name);
+    const bool good = plan_solve(&c, &(variant){0}, t, &s, &d) == HD_OK;
+    if (good) check_lanes(&s, what);
+    draw(&c, good ? &s : NULL, t, heads, what);
+    served += good;
+    diags_finish(&d);
+  }
+  cr_expect_gt(served, 10, "%d", served);
 }
 
 /* ---- Launches ---- */

@@ -32,13 +32,14 @@ static void write_heading(const layout_picture *p, const page_map *m, bool is_k,
   text_finish(&written);
 }
 
-enum { WHOLE_ROWS = 32, SOME_ROWS = 24, SCALE_ROWS = 2 };
+enum { WHOLE_ROWS = 36, SOME_ROWS = 24, SCALE_ROWS = 2 };
 
-/* Small pages whole; of large ones what repeats. */
-static int rows_to_keep(const layout_picture *p, const page_map *m, bool is_scales, int cells) {
-  if (p->most_rows > 0) return is_scales && p->most_rows > SCALE_ROWS ? SCALE_ROWS : p->most_rows;
-  if (is_scales) return SCALE_ROWS;
-  return m->bytes <= (int64_t)WHOLE_ROWS * cells * 16 ? WHOLE_ROWS + WHOLE_ROWS / 2 : SOME_ROWS;
+/* Small pages whole; of large ones what repeats. `cells` in a row: narrow rows hold less. */
+static page_rows rows_to_keep(const layout_picture *p, bool is_scales, int cells) {
+  enum { USUAL_CELLS = 8 };
+  if (is_scales) return (page_rows){SCALE_ROWS, SCALE_ROWS};
+  if (p->most_rows > 0) return (page_rows){p->most_rows, p->most_rows};
+  return (page_rows){WHOLE_ROWS * USUAL_CELLS / cells, SOME_ROWS};
 }
 
 int layout_panels(const layout_picture *p, int cells, layout_panel out[LAYOUT_MOST_PANELS]) {
@@ -54,8 +55,8 @@ int layout_panels(const layout_picture *p, int cells, layout_panel out[LAYOUT_MO
     layout_panel *panel = &out[count];
     *panel = (layout_panel){.is_k = is_k, .is_scales = is_scales};
     write_heading(p, &m, is_k, is_scales, panel->heading, sizeof panel->heading);
-    good = page_view_of(&m, is_scales ? NULL : p->solution, is_k, cells,
-                        rows_to_keep(p, &m, is_scales, cells), &panel->view);
+    good = page_view_of(&m, is_scales ? NULL : p->solution, is_k, cells, rows_to_keep(p, is_scales, cells),
+                        &panel->view);
     count += good;
   }
   if (good) return count;

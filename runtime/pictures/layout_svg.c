@@ -18,7 +18,7 @@ enum {
 
 /* What occurs, for the legend. */
 typedef struct occurs {
-  bool along_d, along_s, scales, tail, padding, load, own, operand;
+  bool along_d, along_s, along_h, scales, tail, padding, load, own, operand;
   load_kind kind;
 } occurs;
 
@@ -92,16 +92,18 @@ static void draw_digits(drawing *w, const page_map *m) {
 /* ---- Bytes ---- */
 
 static const char *class_of(const page_cell *c, occurs *seen) {
-  static const char *const classes[][2] = {{"d0", "d1"}, {"s0", "s1"}, {"c0", "c1"}, {"t0", "t1"}};
+  static const char *const classes[][2] = {
+      {"d0", "d1"}, {"s0", "s1"}, {"c0", "c1"}, {"t0", "t1"}, {"h0", "h1"}};
   if (c->first.part < 0) {
     seen->padding = true;
     return "gap";
   }
-  bool tokens = c->along == AXIS_S && c->count > 1;
-  int kind = c->first.kind == PAGE_SCALES ? 2 : c->first.kind == PAGE_TAIL ? 3 : tokens;
+  int axis_kind = c->count == 1 ? 0 : c->along == AXIS_S ? 1 : c->along == AXIS_H ? 4 : 0;
+  int kind = c->first.kind == PAGE_SCALES ? 2 : c->first.kind == PAGE_TAIL ? 3 : axis_kind;
   seen->scales |= kind == 2;
   seen->tail |= kind == 3;
   seen->along_s |= kind == 1;
+  seen->along_h |= kind == 4;
   seen->along_d |= kind == 0;
   int64_t other = kind == 1 ? c->first.channel : c->first.slot;
   return classes[kind][other > 0 ? other % 2 : 0];
@@ -252,6 +254,7 @@ static void draw_legend(drawing *w, const occurs *o) {
   const legend_item items[] = {
       {o->along_d, "d1", "consecutive channels of a token"},
       {o->along_s, "s1", "consecutive tokens of a channel"},
+      {o->along_h, "h1", "kv heads of a token and channel"},
       {o->scales, "c1", "scales"},
       {o->tail, "t1", "K's tail, in a format of its own"},
       {o->padding, "gap", "padding"},

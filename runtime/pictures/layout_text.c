@@ -12,10 +12,11 @@ typedef struct printing {
 } printing;
 
 static const char *colour_of(const page_cell *c) {
-  static const char *const colours[][2] = {{"34", "94"}, {"33", "93"}, {"32", "92"}, {"35", "95"}};
+  static const char *const colours[][2] = {
+      {"34", "94"}, {"33", "93"}, {"32", "92"}, {"35", "95"}, {"36", "96"}};
   if (c->first.part < 0) return "90";
-  bool tokens = c->along == AXIS_S && c->count > 1;
-  int kind = c->first.kind == PAGE_SCALES ? 2 : c->first.kind == PAGE_TAIL ? 3 : tokens;
+  int axis_kind = c->count == 1 ? 0 : c->along == AXIS_S ? 1 : c->along == AXIS_H ? 4 : 0;
+  int kind = c->first.kind == PAGE_SCALES ? 2 : c->first.kind == PAGE_TAIL ? 3 : axis_kind;
   int64_t other = kind == 1 ? c->first.channel : c->first.slot;
   return colours[kind][other > 0 ? other % 2 : 0];
 }

@@ -107,7 +107,7 @@ static row_rule find_rows(const page_map *m, int cells, int64_t cell) {
   const page_map_part *codes = &m->parts[0];
   for (int i = codes->digit_count - 1; i >= 0; i--) {
     int64_t step = codes->digits[i].bytes;
-    if (step < LEAST_RECORD || step < r.row / 2 || step % r.row == 0) continue;
+    if (step < LEAST_RECORD || step < r.row / 2 || step % r.row == 0 || r.row % step == 0) continue;
     r.record = step;
     if (step <= r.row + r.row / 4) r.row = step;
     break;
@@ -168,7 +168,7 @@ static void choose_rows(const page_view *v, const row_rule *r, int64_t all, kept
       keep(k, row_at(r, v->load.items[i].at));
   for (int i = 0; i + 1 < k->count; i++) /* what is between them, where it is one row */
     if (k->rows[i + 1] == k->rows[i] + 2) keep(k, k->rows[i] + 1);
-  for (int64_t n = 2; n < all && k->count < k->most; n++)
+  for (int64_t n = 2; n < all && k->count < k->most / 2; n++) /* at most half is no more than that */
     keep(k, n);
 }
 
@@ -190,7 +190,7 @@ static bool fill_rows(page_view *v, const row_rule *r, const kept_rows *k, int64
   return true;
 }
 
-bool page_view_of(const page_map *m, const decode_solution *s, bool is_k, int cells, int most_rows,
+bool page_view_of(const page_map *m, const decode_solution *s, bool is_k, int cells, page_rows rows,
                   page_view *out_view) {
   page_view v = {.map = *m};
   bool scales = m->parts[0].kind == PAGE_SCALES;
@@ -199,8 +199,9 @@ bool page_view_of(const page_map *m, const decode_solution *s, bool is_k, int ce
   row_rule rule = find_rows(m, scales ? 2 * cells : cells, first.bytes);
   v.row_bytes = rule.row;
   bool good = !s || find_lanes(s, is_k, &v);
-  kept_rows kept = {.most = most_rows < PAGE_MOST_ROWS ? most_rows : PAGE_MOST_ROWS};
   int64_t all = rows_of(&rule);
+  int most = all <= rows.whole ? rows.whole : rows.most;
+  kept_rows kept = {.most = most < PAGE_MOST_ROWS ? most : PAGE_MOST_ROWS};
   choose_rows(&v, &rule, all, &kept);
   good = good && fill_rows(&v, &rule, &kept, all);
   if (good)

@@ -37,10 +37,15 @@ typedef struct page_view {
 
 enum { PAGE_MOST_ROWS = 400 };
 
+/* Up to `whole` rows all are drawn; of more at most `most`, those that show what repeats and what is loaded.
+ */
+typedef struct page_rows {
+  int whole, most;
+} page_rows;
+
 /* `s`: what decode was solved as, or NULL: then there are no lanes. The first tile begins with the page, of
- * kv head 0. `cells`: so many in a row; at most about `most_rows` rows are kept, those that show what repeats
- * and what is loaded. False when memory ran out. */
-bool page_view_of(const page_map *m, const decode_solution *s, bool is_k, int cells, int most_rows,
+ * kv head 0. `cells`: so many in a row. False when memory ran out. */
+bool page_view_of(const page_map *m, const decode_solution *s, bool is_k, int cells, page_rows rows,
                   page_view *out_view);
 void page_view_finish(page_view *v);
 

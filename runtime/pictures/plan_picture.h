@@ -14,10 +14,10 @@ typedef struct plan_picture {
   const write_plan *write; /* NULL: the contract has no writer */
   /* The launch; schedule.lengths NULL: none is drawn. */
   schedule schedule;
-  const char *split_choice; /* who chose the split: "asked for", "by the policy", … */
+  const char *split_choice;    /* who chose the split: "asked for", "by the policy", … */
   int64_t workgroups, longest; /* tokens of the longest sequence */
-  int compute_units; /* of the datasheet */
-  int columns;       /* of the terminal */
+  int compute_units;           /* of the datasheet */
+  int columns;                 /* of the terminal */
   bool colour;
 } plan_picture;
 

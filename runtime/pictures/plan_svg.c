@@ -93,9 +93,20 @@ static void draw_batch(drawing *w) {
   int64_t items = s->seqs * s->kv_heads, most = 1, shown = items <= MOST_ITEMS ? items : MOST_ITEMS - 1;
   for (int64_t i = 0; i < s->seqs; i++)
     if (schedule_tiles(s, i).end > most) most = schedule_tiles(s, i).end;
-  draw_head(w, s->on_line ? "The line of tiles, item by item, and its parts: a workgroup each"
-                          : "Splits of each sequence and kv head: a workgroup each, or several that share "
-                            "queries or channels");
+  const decode_plan *p = &w->picture->solution->plan;
+  const int share = p->column_groups * p->slices;
+  char head[160];
+  if (s->on_line)
+    snprintf(head, sizeof head, "The line of tiles, item by item, and its parts: a workgroup each");
+  else if (share == 1)
+    snprintf(head, sizeof head, "Splits of each sequence and kv head: a workgroup each");
+  else
+    snprintf(head, sizeof head, "Splits of each sequence and kv head: %d workgroups each, which share %s",
+             share,
+             p->slices == 1          ? "the queries"
+             : p->column_groups == 1 ? "the channels of V"
+                                     : "queries and channels");
+  draw_head(w, head);
   double scale = (double)ACROSS / (double)most;
   for (int64_t i = 0; i < shown; i++)
     draw_item(w, i / s->kv_heads, i % s->kv_heads, scale);

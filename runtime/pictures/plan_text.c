@@ -26,6 +26,20 @@ static void add_name(text *out, const char *format, ...) {
   text_finish(&name);
 }
 
+/* A heading behind an empty line. */
+static void print_head(const plan_picture *p, text *out, const char *format, ...) HD_PRINTF(3, 4);
+static void print_head(const plan_picture *p, text *out, const char *format, ...) {
+  va_list args;
+  text words;
+  text_init(&words);
+  va_start(args, format);
+  text_vaddf(&words, format, args);
+  va_end(args);
+  text_add(out, "\n");
+  lines_wrap(out, p->columns, text_string(&words));
+  text_finish(&words);
+}
+
 static void print_sentences(const plan_picture *p, text *out) {
   text all;
   text_init(&all);
@@ -75,8 +89,8 @@ static void print_batch(const plan_picture *p, text *out) {
   int64_t items = s->seqs * s->kv_heads, most = 1, shown = items <= MOST_ITEMS ? items : MOST_ITEMS - 1;
   for (int64_t i = 0; i < s->seqs; i++)
     if (schedule_tiles(s, i).end > most) most = schedule_tiles(s, i).end;
-  text_addf(out, "\n%s, by the last digit of their number, over %lld tiles\n",
-            s->on_line ? "Parts of the line" : "Splits", (long long)most);
+  print_head(p, out, "%s, by the last digit of their number, over %lld tiles",
+             s->on_line ? "Parts of the line" : "Splits", (long long)most);
   for (int64_t i = 0; i < shown; i++)
     print_item(p, i / s->kv_heads, i % s->kv_heads, most, out);
   if (shown == items) return;
@@ -106,8 +120,8 @@ static void print_workgroup(const plan_picture *p, text *out) {
     const char *name;
     tile_number number;
   } rows[] = {{"tile", tile_of}, {s->on_line ? "warpgroup" : "wave", taker_of}, {"stage", stage_of}};
-  text_addf(out, "\n%s 0 of the first item: %lld tile%s%s\n", s->on_line ? "Part" : "Split", (long long)count,
-            count == 1 ? "" : "s", shown < count ? ", the first of them" : "");
+  print_head(p, out, "%s 0 of the first item: %lld tile%s%s", s->on_line ? "Part" : "Split", (long long)count,
+             count == 1 ? "" : "s", shown < count ? ", the first of them" : "");
   for (int i = 0; i < (plan_stages(p->solution) ? 3 : 2); i++) {
     add_name(out, "  %s", rows[i].name);
     for (int64_t n = 0; n < shown; n++) {
@@ -123,7 +137,7 @@ static void print_tokens(const plan_picture *p, text *out) {
   const decode_solution *s = p->solution;
   int products = plan_score_products(s), rows = plan_score_rows(s), most = across(p) / CELL;
   int columns = rows < most ? rows : most, shown = products < 8 ? products : 8;
-  text_addf(out, "\nTokens of a tile as rows of the score products\n");
+  print_head(p, out, "Tokens of a tile as rows of the score products");
   for (int product = 0; product < shown; product++) {
     add_name(out, "  product %d", product);
     for (int row = 0; row < columns; row++) {
@@ -142,10 +156,10 @@ static void print_channels(const plan_picture *p, text *out) {
   enum { WIDE = 11 };
   const decode_plan *d = &s->plan;
   int most = across(p) / WIDE, fragments = plan_fragments(s), coded = contract_coded_k(&s->contract);
-  int columns = fragments < most ? fragments : most;
+  int columns = fragments < most ? fragments : most > 0 ? most : 1;
   int run = d->op->elements < d->k_chunk ? d->op->elements : d->k_chunk;
-  text_addf(out, "\nChannels of K in a lane's fragments%s\n",
-            columns < fragments ? ", the first of them" : "");
+  print_head(p, out, "Channels of K in a lane's fragments%s",
+             columns < fragments ? ", the first of them" : "");
   for (int group = 0; group < d->op->groups; group++) {
     add_name(out, "  group %d", group);
     for (int u = 0; u < columns; u++) {
@@ -161,7 +175,9 @@ static void print_channels(const plan_picture *p, text *out) {
 void plan_text(const plan_picture *p, text *out) {
   text words;
   text_init(&words);
-  text_addf(out, "%s on %s, variant %s\n", p->name, p->target->name, p->variant);
+  text_addf(&words, "%s on %s, variant %s", p->name, p->target->name, p->variant);
+  lines_wrap(out, p->columns, text_string(&words));
+  text_clear(&words);
   print_sentences(p, out);
   if (p->schedule.lengths) {
     text_add(out, "\n");
