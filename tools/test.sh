@@ -43,7 +43,7 @@ if [ $sanitize = thread ]; then
   export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
   # Several workgroups at a time, whatever the machine: emulated kernels, the HIP library, verify and the cache.
   export HEDDLE_EMU_THREADS=4
-  [ ${#suites[@]} -gt 0 ] || suites=(emu emu_arithmetic emu_count emu_hip verify device cache)
+  [ ${#suites[@]} -gt 0 ] || suites=(emu emu_arithmetic emu_count emu_hip verify device cache api-threads api-seen)
 elif [ $sanitize = address ]; then
   folder=$build-sanitize
   options+=(-Db_sanitize=address,undefined -Db_lundef=false)
