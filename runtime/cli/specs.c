@@ -131,10 +131,10 @@ int cli_fail(const cli *c, const char *path, const spec_file *f, diags *d, hd_st
   return code;
 }
 
-/* The words of --target are known targets (values.h); those of a spec are any. */
+/* Names that got this far are known: values.h has looked at those of options, spec_parse at a spec's. */
 static int add_target(const cli *c, target_list *list, const char *name) {
   const target *t = target_find(name);
-  if (!t) return cli_usage(c, "unknown target '%s' in the spec; heddle targets lists them", name);
+  if (!t) return cli_usage(c, "unknown target '%s'", name);
   for (int i = 0; i < list->count; i++)
     if (list->items[i] == t) return EXIT_FINE;
   if (list->count < SPEC_MAX_LIST) list->items[list->count++] = t;

@@ -61,8 +61,9 @@ static void report_dropped(void *user, const tune_shape *s, const char *name, in
   bool first = true;
   text_init(&shape);
   tune_shape_write(s, &shape);
-  fprintf(stderr, "heddle tune: dropped %s split %" PRId64 " at %s: %s\n", name, splits, text_string(&shape),
-          why);
+  if (!console_quiet())
+    fprintf(stderr, "heddle tune: dropped %s split %" PRId64 " at %s: %s\n", name, splits,
+            text_string(&shape), why);
   text_add(&t->dropped, t->dropped.length ? ", {" : "{");
   json_text(&t->dropped, &first, "shape", text_string(&shape));
   json_text(&t->dropped, &first, "variant", name);
@@ -194,7 +195,8 @@ static hd_status resume(tuning *t, diags *d) {
     t->record = *r;
     t->record.margin = margin;
   }
-  if (why) fprintf(stderr, "heddle tune: %s does not hold any more (%s): begun anew\n", path, why);
+  if (why && !console_quiet())
+    fprintf(stderr, "heddle tune: %s does not hold any more (%s): begun anew\n", path, why);
   tune_files_finish(&there);
   return status;
 }

@@ -34,7 +34,6 @@ class New(Case):
         """The tensors of a spec, and the spec that is made of them."""
         request = self.file('tensors.json', self.heddle('tensors', spec, *tensors)[0])
         made = self.file('made.yaml', self.heddle('new', '--from', request, *options)[0])
-        self.heddle('check', '-q', '--syntax', made)
         return self.differences(spec, made)
 
     # ---- from tensors ----
@@ -47,6 +46,7 @@ class New(Case):
                 self.assertEqual(self.there_and_back(path, *options, tensors=['--kv-heads', heads]), [], path.stem)
             value = self.json('new', '--from', self.folder / 'tensors.json', *options)
             self.assertIn(path.stem, value['same'])
+            self.heddle('check', '-q', self.folder / 'made.yaml')
             self.assertIn(path.stem, value['serves'])
             # What is found without being told is said to be assumed.
             value = self.json('new', '--from', self.folder / 'tensors.json')
@@ -56,8 +56,9 @@ class New(Case):
 
     def test_layouts_formats_and_scales_go_there_and_back(self):
         count = 0
-        for (name, (k, v)), (dtype, x), page, scale in itertools.product(LAYOUTS.items(), [('bf16', 8), ('fp8_e4m3', 16)], (16, 64), SCALES):
-            if dtype == 'bf16' and scale != SCALES[0]:
+        for (name, (k, v)), (dtype, x), (i, scale) in itertools.product(LAYOUTS.items(), [('bf16', 8), ('fp8_e4m3', 16)], enumerate(SCALES)):
+            page = (16, 64)[(i + len(name)) % 2]
+            if dtype == 'bf16' and i > 1:
                 continue
             lines = ['heddle: 1', 'query: {dtype: fp16, heads_per_kv: 4}', 'head_dim: {qk: 128, v: 96}',
                      'kv: {dtype: %s, page: %d, k: %s, v: %s}' % (dtype, page, k % {'x': x}, v % {'x': x}), 'output: {dtype: fp32}']
@@ -66,7 +67,7 @@ class New(Case):
             spec = self.file('spec.yaml', '\n'.join(lines) + '\n')
             self.assertEqual(self.there_and_back(spec, tensors=['--kv-heads', '3', '--pages', '40']), [], (name, lines))
             count += 1
-        self.assertGreater(count, 60)
+        self.assertGreater(count, 40)
 
     def test_bytes_behind_codes_are_no_scales_where_those_are_numbers(self):
         spec = self.file('spec.yaml', 'heddle: 1\nquery: {heads_per_kv: 8}\nhead_dim: 128\n'

@@ -36,6 +36,7 @@ class Tune(Case):
         second = self.tune(*SHAPES, '--log', log)
         self.assertEqual((second['measured'], second['kept']), (1, 1))
         self.assertEqual(log.read_text().count('time 1x256x1 default 1 3 '), 1, 'what is in the record is not measured again')
+        self.assertEqual(self.heddle(*TUNE, '--out', record, *SHAPES, '--quiet'), ('', ''))
         # The same times give the same record, without a device.
         self.heddle('tune', SPEC, '--timings', log, '--out', self.folder / 'again.yaml', *SHAPES, HEDDLE_EMU_LIBRARY='/nowhere')
         self.assertEqual((self.folder / 'again.yaml').read_text(), record.read_text())

@@ -26,6 +26,7 @@ class Usage(Case):
 
     def test_an_unknown_target_gets_the_nearest(self):
         self.assertIn('did you mean gfx950?', self.heddle('check', '--target', 'gfx905', SPEC, code=2)[1])
+        self.assertIn('did you mean "gfx950"?', self.heddle('check', self.small(replace=[('[gfx950]', '[gfx905]')]), code=1)[1])
 
     def test_an_unknown_device_gets_the_nearest(self):
         for word, near in [('gfx950', 'emu:gfx950'), ('cuda', 'cuda:0'), ('hip', 'hip:0'), ('emu:gfx905', 'emu:gfx950'),
