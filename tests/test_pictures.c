@@ -170,6 +170,16 @@ static void check_pieces(const decode_solution *s, bool is_k, int count, int cha
   }
 }
 
+/* In the ring on sm_90 the lanes of a producer bring rows in the order of memory, and of the stage. */
+static void check_units(const decode_solution *s, bool is_k, int count, const char *what) {
+  const ring_place *stage = is_k ? &s->ring.k : &s->ring.v;
+  const int bytes = dtype_bytes(is_k ? s->contract.kv.k_dtype : s->contract.kv.v_dtype);
+  for (int i = 0; i < count; i++)
+    cr_assert_eq(places[i].token * stage->chunk_stride + places[i].channel * bytes, places[i].lane * 16,
+                 "%s: lane %d brings token %d, channel %d", what, places[i].lane, places[i].token,
+                 places[i].channel);
+}
+
 /* The rows of the first product, whole along its k: tokens of K, channels of V. */
 static void check_operand(const decode_solution *s, bool is_k, int count, const char *what) {
   const matrix_op *op = is_k ? s->plan.op : s->plan.value_op;
@@ -194,6 +204,7 @@ static void check_lanes(const decode_solution *s, const char *what) {
     cr_assert_gt(count, 0, "%s", what);
     mark(&load, places, count, what);
     const int bytes = dtype_bytes(is_k ? c->kv.k_dtype : c->kv.v_dtype), loaded = marked(&load, what);
+    if (plan_load_kind(s) == LOAD_PIECES && s->on_line) check_units(s, is_k, count, what);
     if (plan_load_kind(s) == LOAD_PIECES && !s->on_line) check_pieces(s, is_k, count, channels, what);
     if (plan_load_kind(s) == LOAD_PIECES) cr_expect_eq(loaded * bytes, 16 * s->plan.target->wave, "%s", what);
     count = plan_first_operand(s, is_k, places);
