@@ -16,7 +16,6 @@ bool build_output_wanted(const cli *c) {
 
 int build_output_check(const cli *c) {
   const char *embed = cli_text(c, "embed"), *symbol = cli_text(c, "symbol");
-  if (embed && strcmp(embed, "c") != 0) return cli_usage(c, "--embed writes c, not '%s'", embed);
   if (embed && cli_flag(c, "bundle")) return cli_usage(c, "--embed or --bundle, not both");
   if (build_output_wanted(c) && !cli_text(c, "output")) return cli_usage(c, "-o says where to write it");
   if (!build_output_wanted(c) && cli_text(c, "output"))

@@ -82,7 +82,7 @@ WORDS(bool, "true", "false")
 WORDS(sinks, "none", "per_head")
 WORDS(source, "memory", "argument")
 WORDS(none, "none")
-WORDS(c, "c")
+WORDS(language, "c")
 #define X(name, word, axes) word,
 WORDS(granularity, GRANULARITY_LIST(X))
 #undef X
@@ -134,7 +134,7 @@ static const value_kind kinds[] = {
     {"BOOL", VALUE_CHOICE, NULL, bool_count, bool_name_at, false, NULL, NULL},
     {"SOURCE", VALUE_CHOICE, NULL, source_count, source_name_at, false, NULL, NULL},
     {"SINKS", VALUE_CHOICE, NULL, sinks_count, sinks_name_at, false, NULL, NULL},
-    {"c", VALUE_CHOICE, NULL, c_count, c_name_at, false, NULL, NULL},
+    {"LANGUAGE", VALUE_CHOICE, NULL, language_count, language_name_at, false, NULL, NULL},
 };
 
 value_kind value_kind_of(const char *word) {

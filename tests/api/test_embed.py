@@ -73,7 +73,7 @@ class Files(Case):
 
     def test_refusals(self):
         out = self.heddle(self.folder, "build", SPEC, "--embed", "rust", "-o", "x", code=2)
-        self.assertIn("--embed writes c", out)
+        self.assertIn("unknown language 'rust': c", out)
         self.heddle(self.folder, "build", SPEC, "--embed", "c", code=2)
         self.heddle(self.folder, "build", SPEC, "--embed", "c", "--bundle", "-o", "x", code=2)
         self.heddle(self.folder, "build", SPEC, "--embed", "c", "--symbol", "a-b", "-o", "x", code=2)
