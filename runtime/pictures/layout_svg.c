@@ -147,6 +147,20 @@ static bool draw_bars(drawing *w, const lane_list *l, const page_cell *c, double
   return some;
 }
 
+/* What differs from the cell before it; of scales whose they are. */
+static void write_short(const page_view *v, const page_cell *c, text *out) {
+  page_map one = v->map;
+  page_cell cell = *c;
+  one.heads = 1;
+  if (c->first.kind == PAGE_SCALES) {
+    if (c->first.slot >= 0) text_addf(out, "t%lld", (long long)c->first.slot);
+    return;
+  }
+  if (c->along == AXIS_D && c->count > 1) cell.first.slot = -1;
+  if (c->along == AXIS_S && c->count > 1) cell.first.channel = -1;
+  page_cell_write(&one, &cell, "–", out);
+}
+
 static void draw_cell(drawing *w, const page_view *v, const page_cell *c, double x, double scale,
                       double height) {
   text title, label, lanes, operand;
@@ -175,12 +189,7 @@ static void draw_cell(drawing *w, const page_view *v, const page_cell *c, double
   w->seen.load |= loaded > 0;
   if (svg_text_width(text_string(&label)) > width - 6) { /* the rest is the same all along the row */
     text_clear(&label);
-    page_map one = v->map;
-    page_cell short_cell = *c;
-    one.heads = 1;
-    if (c->along == AXIS_D && c->count > 1) short_cell.first.slot = -1;
-    if (c->along == AXIS_S && c->count > 1) short_cell.first.channel = -1;
-    page_cell_write(&one, &short_cell, "–", &label);
+    write_short(v, c, &label);
   }
   if (svg_text_width(text_string(&label)) <= width - 6)
     svg_text(w->out, x + width / 2, w->y + 14.5, SVG_MIDDLE, "", text_string(&label));
