@@ -8,6 +8,7 @@
 typedef enum codec {
   CODEC_FLOAT,   /* sign, exponent, mantissa */
   CODEC_INTEGER, /* two's complement */
+  CODEC_BYTE,    /* from 0 on */
   CODEC_POWER    /* an exponent and nothing else */
 } codec;
 
@@ -35,6 +36,7 @@ typedef struct dtype_row {
 #define FLOAT_E4M3FNUZ CODEC_FLOAT, 4, 3, 8, 0x7f, 0, 0x7f, 0x80, true
 #define FLOAT_E5M2 CODEC_FLOAT, 5, 2, 15, 0x7b, 0x7c, 0x7b, 0x7f, false
 #define INTEGER CODEC_INTEGER, 0, 0, 0, 0, 0, 0, 0, true
+#define BYTE CODEC_BYTE, 0, 0, 0, 0, 0, 0, 0, true
 #define POWER CODEC_POWER, 8, 0, 127, 0xfe, 0, 0xfe, 0xff, true
 
 #define ENCODING_DTYPE_BF16 FLOAT_BF16
@@ -47,6 +49,7 @@ typedef struct dtype_row {
 #define ENCODING_DTYPE_E8M0 POWER
 #define ENCODING_DTYPE_INT32 INTEGER
 #define ENCODING_DTYPE_INT64 INTEGER
+#define ENCODING_DTYPE_UINT8 BYTE
 #define ENCODING_DTYPE_FP8_E4M3 FLOAT_E4M3FN
 
 static const dtype_row rows[DTYPE_COUNT] = {
@@ -114,6 +117,11 @@ static double decode_integer(const dtype_row *f, uint64_t code) {
   return (double)(int64_t)((code ^ sign_bit) - sign_bit); /* sign-extended */
 }
 
+static double decode_byte(const dtype_row *f, uint64_t code) {
+  (void)f;
+  return (double)code;
+}
+
 static double decode_power(const dtype_row *f, uint64_t code) {
   return code == f->nan_code ? (double)NAN : ldexp(1.0, (int)code - f->bias);
 }
@@ -157,6 +165,11 @@ static uint64_t encode_integer(const dtype_row *f, double value) {
   return (uint64_t)(int64_t)rounded;
 }
 
+static uint64_t encode_byte(const dtype_row *f, double value) {
+  if (!(value > 0.0)) return 0; /* NaN too */
+  return value >= f->max ? (uint64_t)f->max : (uint64_t)round_even(value);
+}
+
 static uint64_t encode_power(const dtype_row *f, double value) {
   if (isnan(value) || value < 0.0) return f->nan_code;
   if (value >= ldexp(1.0, (int)f->max_code - f->bias)) return f->max_code;
@@ -174,6 +187,7 @@ static const struct {
 } codecs[] = {
     [CODEC_FLOAT] = {decode_float, encode_float},
     [CODEC_INTEGER] = {decode_integer, encode_integer},
+    [CODEC_BYTE] = {decode_byte, encode_byte},
     [CODEC_POWER] = {decode_power, encode_power},
 };
 

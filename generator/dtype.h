@@ -17,6 +17,7 @@
   X(DTYPE_E8M0, "e8m0", 1, 1.7014118346046923e+38)                                                           \
   X(DTYPE_INT32, "int32", 4, 2147483647.0)                                                                   \
   X(DTYPE_INT64, "int64", 8, 9223372036854775807.0)                                                          \
+  X(DTYPE_UINT8, "uint8", 1, 255.0) /* bytes that may be several formats: of tensors, not of contracts */    \
   X(DTYPE_FP8_E4M3, "fp8_e4m3", 1, 448.0) /* the target's own dialect; resolved before emission */
 
 typedef enum dtype {
@@ -39,9 +40,9 @@ bool dtype_parse(const char *name, dtype *out_dtype);
 double dtype_decode(dtype d, const void *bytes);
 /* Round `value` to nearest even, once, and store it. Beyond the largest finite value, infinity included: fp8,
  * e8m0 and integers saturate; fp16, bf16 and fp32 go to infinity as IEEE does. int8 saturates to -128 and
- * 127. NaN is stored as the format's positive quiet NaN (0x7f for e4m3fn and e5m2, 0x80 for e4m3fnuz, 0xff
- * for e8m0; integers: 0). Where the format has no -0, it becomes 0. e8m0 holds no zero: values below its
- * smallest power become that, negative ones NaN. */
+ * 127, uint8 to 0 and 255. NaN is stored as the format's positive quiet NaN (0x7f for e4m3fn and e5m2, 0x80
+ * for e4m3fnuz, 0xff for e8m0; integers: 0). Where the format has no -0, it becomes 0. e8m0 holds no zero:
+ * values below its smallest power become that, negative ones NaN. */
 void dtype_encode(dtype d, double value, void *bytes);
 
 #endif

@@ -63,13 +63,23 @@ static bool is_e4m3(dtype d) {
   return d == DTYPE_FP8_E4M3 || d == DTYPE_FP8_E4M3FN || d == DTYPE_FP8_E4M3FNUZ;
 }
 
+/* Whether a cache's pages are records of bytes: codes of one byte beside something else. */
+static bool is_record(const contract *c, tensor_name name, dtype codes) {
+  page_part parts[PAGE_MAX_PARTS];
+  if ((name != TENSOR_K_CACHE && name != TENSOR_V_CACHE) || dtype_bytes(codes) != 1) return false;
+  return page_parts(c, name == TENSOR_K_CACHE, parts) > 1 || layout_is_padded(bind_layout(c, name));
+}
+
 static void check_format(binding *b, tensor_name name, dtype expected) {
   dtype found = tensor_of(b, name)->dtype;
-  if (found == expected) return;
+  if (found == expected || (found == DTYPE_UINT8 && is_record(b->contract, name, expected))) return;
   const char *field = tensor_name_text(name);
   if (is_e4m3(found) && is_e4m3(expected))
     refuse(b, "bind.dialect", field, dtype_name(found), dtype_name(expected),
            "the same byte is another number in another dialect");
+  else if (found == DTYPE_UINT8 && dtype_bytes(expected) == 1)
+    refuse(b, "bind.dtype", field, dtype_name(found), dtype_name(expected),
+           "bytes don't say what they are, and only pages of records may be called so");
   else
     refuse(b, "bind.dtype", field, dtype_name(found), dtype_name(expected), NULL);
 }

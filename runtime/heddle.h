@@ -160,7 +160,8 @@ typedef enum hd_dtype {
   HD_DTYPE_INT8 = 6,
   HD_DTYPE_E8M0 = 7,
   HD_DTYPE_INT32 = 8,
-  HD_DTYPE_INT64 = 9
+  HD_DTYPE_INT64 = 9,
+  HD_DTYPE_UINT8 = 10 /* bytes, of caches whose pages are records: codes beside scales, a tail, or padding */
 } hd_dtype;
 
 HD_API const char *hd_dtype_text(hd_dtype dtype); /* "bf16"; NULL for a number that is none. Static */

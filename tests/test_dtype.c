@@ -117,7 +117,7 @@ Test(dtype, nan_is_stored_as_the_positive_nan) {
       [DTYPE_BF16] = 0x7fc0,     [DTYPE_FP16] = 0x7e00,       [DTYPE_FP32] = 0x7fc00000,
       [DTYPE_FP8_E4M3FN] = 0x7f, [DTYPE_FP8_E4M3FNUZ] = 0x80, [DTYPE_FP8_E5M2] = 0x7f,
       [DTYPE_E8M0] = 0xff,       [DTYPE_FP8_E4M3] = 0x7f,     [DTYPE_INT8] = 0,
-      [DTYPE_INT32] = 0,         [DTYPE_INT64] = 0,
+      [DTYPE_INT32] = 0,         [DTYPE_INT64] = 0,           [DTYPE_UINT8] = 0,
   };
   for (int d = 0; d < DTYPE_COUNT; d++) {
     cr_expect_eq(encode((dtype)d, NAN), expected[d], "%s", dtype_name((dtype)d));
@@ -137,8 +137,10 @@ Test(dtype, every_code_survives_decode_and_encode) {
   }
   for (uint64_t code = 0; code < 255; code++)
     cr_expect_eq(encode(DTYPE_E8M0, decode(DTYPE_E8M0, code)), code);
-  for (uint64_t code = 0; code < 256; code++)
+  for (uint64_t code = 0; code < 256; code++) {
     cr_expect_eq(encode(DTYPE_INT8, decode(DTYPE_INT8, code)), code);
+    cr_expect_eq(encode(DTYPE_UINT8, decode(DTYPE_UINT8, code)), code);
+  }
 }
 
 Test(dtype, magnitudes_grow_with_codes_and_end_at_the_listed_maximum) {
@@ -226,6 +228,10 @@ Test(dtype, beyond_the_largest_value) {
       {DTYPE_INT8, 1e30, 0x7f},
       {DTYPE_INT8, -128.5, 0x80},
       {DTYPE_INT8, -INFINITY, 0x80},
+      {DTYPE_UINT8, 254.5, 0xfe},
+      {DTYPE_UINT8, 255.5, 0xff},
+      {DTYPE_UINT8, INFINITY, 0xff},
+      {DTYPE_UINT8, -3.0, 0x00},
       {DTYPE_INT32, 1e10, 0x7fffffff},
       {DTYPE_INT64, INFINITY, 0x7fffffffffffffff},
       {DTYPE_INT64, -1e30, 0x8000000000000000},

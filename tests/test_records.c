@@ -210,10 +210,36 @@ Test(records, an_inline_cache_is_bound_as_bytes_or_as_a_view_of_its_codes) {
   memcpy(v.strides, (const int64_t[]){16 * 2 * 134, 2 * 134, 134, 1}, 4 * sizeof(int64_t));
   cr_expect_eq(bind_caches(&c, 2, k, &v, dims, code), HD_DECLINED);
   cr_expect_str_eq(code, "bind.stride-alignment");
+  tensor bytes = DENSE(DTYPE_UINT8, 10, 16, 2, 132);
+  cr_expect_eq(bind_caches(&c, 2, bytes, &bytes, dims, code), HD_OK, "%s", code);
   v = DENSE(DTYPE_FP8_E4M3FN, 10, 2, 16, 132);
   cr_expect_eq(bind_caches(&c, 2, k, &v, dims, code), HD_DECLINED, "slots and heads the other way round");
   v = DENSE(DTYPE_FP8_E4M3FN, 10, 16, 2, 136);
   cr_expect_eq(bind_caches(&c, 2, k, &v, dims, code), HD_DECLINED, "another record");
+  free(yaml);
+}
+
+/* Bytes say nothing of a dialect: caches of nothing but codes have to. */
+Test(records, bytes_are_taken_for_records_and_nothing_else) {
+  char *yaml = read_shipped("deepseek-mla-fp8"), code[64];
+  contract c = contract_of(yaml);
+  int64_t dims[DIM_COUNT];
+  tensors t = selection(&c, 1);
+  cr_expect_eq(bind_caches(&c, 1, DENSE(DTYPE_UINT8, 10, 64, 576), NULL, dims, code), HD_DECLINED);
+  cr_expect_str_eq(code, "bind.dtype");
+  free(yaml);
+  yaml = read_shipped("deepseek-mla-fp8-656");
+  c = contract_of(yaml);
+  cr_expect_eq(bind_caches(&c, 1, DENSE(DTYPE_UINT8, 10, 64, 656), NULL, dims, code), HD_OK, "%s", code);
+  t.by_name[TENSOR_K_CACHE] = DENSE(DTYPE_UINT8, 10, 64, 656);
+  t.by_name[TENSOR_LENGTHS].dtype = DTYPE_UINT8;
+  t.present[TENSOR_K_CACHE] = true;
+  diags problems;
+  diags_init(&problems);
+  cr_expect_eq(bind_dims(&c, "decode", &t, dims, &problems), HD_DECLINED, "lengths are no records");
+  cr_assert_eq(problems.count, 1);
+  cr_expect_str_eq(problems.items[0].field, "lengths");
+  diags_finish(&problems);
   free(yaml);
 }
 
@@ -225,15 +251,16 @@ Test(records, a_latent_cache_is_bound_by_token_by_page_or_flat) {
                   "scale:\n  granularity: {group: 64}\n  dtype: e8m0\n"
                   "  k: {inside: k, at: 36864, layout: [b, s, d+1]}\n");
   const tensor good[] = {
-      DENSE(DTYPE_FP8_E4M3FN, 10, 64 * 584),
-      DENSE(DTYPE_FP8_E4M3FN, 10, 64, 584),
-      DENSE(DTYPE_FP8_E4M3FN, 10, 64, 1, 584),
-      DENSE(DTYPE_FP8_E4M3FN, 10 * 64 * 584),
+      DENSE(DTYPE_FP8_E4M3FN, 10, 64 * 584),   DENSE(DTYPE_FP8_E4M3FN, 10, 64, 584),
+      DENSE(DTYPE_FP8_E4M3FN, 10, 64, 1, 584), DENSE(DTYPE_FP8_E4M3FN, 10 * 64 * 584),
+      DENSE(DTYPE_UINT8, 10, 64, 584), /* as an engine has it: bytes */
+      DENSE(DTYPE_UINT8, 10 * 64 * 584),
   };
   const tensor bad[] = {
       DENSE(DTYPE_FP8_E4M3FN, 10, 64, 576),    DENSE(DTYPE_FP8_E4M3FN, 10, 64 * 584 + 1),
       DENSE(DTYPE_FP8_E4M3FN, 10, 64, 2, 584), DENSE(DTYPE_BF16, 10, 64, 584),
-      DENSE(DTYPE_FP8_E4M3FN, 10, 584, 64),
+      DENSE(DTYPE_FP8_E4M3FN, 10, 584, 64),    DENSE(DTYPE_INT8, 10, 64, 584),
+      DENSE(DTYPE_UINT8, 10, 64, 576),
   };
   char code[64];
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

@@ -14,6 +14,7 @@ static const dtype dtypes[] = {
     [HD_DTYPE_E8M0] = DTYPE_E8M0,
     [HD_DTYPE_INT32] = DTYPE_INT32,
     [HD_DTYPE_INT64] = DTYPE_INT64,
+    [HD_DTYPE_UINT8] = DTYPE_UINT8,
 };
 enum { PUBLIC_DTYPES = sizeof dtypes / sizeof *dtypes };
 

@@ -132,6 +132,35 @@ Test(api_calls, a_kernel_says_which_tensors_it_takes) {
   hd_context_destroy(c);
 }
 
+/* An engine's MLA cache is uint8 [pages, slots, bytes of a token]. */
+Test(api_calls, a_cache_of_records_matches_as_bytes) {
+  hd_contract *latent = parse("heddle: 1\nkernels: [decode]\nquery: {heads_per_kv: 8}\nhead_dim: 96\n"
+                              "kv:\n  dtype: fp8_e4m3\n  page: 16\n  k: [b, s+32, d+64]\n  v: k\n"
+                              "  tail: {channels: 32, dtype: bf16, at: 64, layout: [b, s, d+32]}\n"
+                              "scale:\n  granularity: {group: 64}\n  dtype: fp16\n"
+                              "  k: {inside: k, at: 2048, layout: [b, s, d]}\n");
+  const int64_t q[] = {2, 8, 96}, cache[] = {4, 16 * 130}, table[] = {2, 2}, lengths[] = {2};
+  const uint64_t at = 4096;
+  hd_tensor read[] = {
+      {.name = HD_TENSOR_Q, .dtype = HD_DTYPE_BF16, .address = at, .rank = 3, .shape = q},
+      {.name = HD_TENSOR_K_CACHE, .dtype = HD_DTYPE_UINT8, .address = at, .rank = 2, .shape = cache},
+      {.name = HD_TENSOR_PAGE_TABLE, .dtype = HD_DTYPE_INT32, .address = at, .rank = 2, .shape = table},
+      {.name = HD_TENSOR_LENGTHS, .dtype = HD_DTYPE_INT32, .address = at, .rank = 1, .shape = lengths},
+  };
+  const hd_candidate candidate = {latent, NULL, 0};
+  size_t chosen = 99;
+  MAKE(hd_match_request, r);
+  r.operation = HD_DECODE;
+  r.tensors = read;
+  r.tensor_count = sizeof read / sizeof *read;
+  cr_expect_str_eq(hd_dtype_text(HD_DTYPE_UINT8), "uint8");
+  cr_assert_eq(hd_match(&r, &candidate, 1, "gfx950", &chosen, NULL), HD_OK);
+  cr_expect_eq(chosen, 0u);
+  read[0].dtype = HD_DTYPE_UINT8;
+  cr_expect_eq(hd_match(&r, &candidate, 1, "gfx950", &chosen, NULL), HD_DECLINED, "q is no record");
+  hd_contract_destroy(latent);
+}
+
 Test(api_calls, matching_chooses_or_says_why_not) {
   hd_contract *nhd = parse(spec_nhd);
   hd_contract *fp16 =

@@ -328,6 +328,17 @@ class Matching(unittest.TestCase):
             found.chosen()
         self.assertTrue(caught.exception.code)
 
+    def test_bytes_are_taken_for_records(self):
+        """MLA caches come as uint8 [pages, slots, bytes of a token]: codes, scales and a tail."""
+        specs = pathlib.Path(__file__).parents[2] / "specs"
+        view = lambda shape, d: heddle.TensorView(4096, d, shape)
+        tensors = {"q": view((2, 16, 512), "bf16"), "k_cache": view((5, 64, 584), "bits8"), "page_table": view((2, 3), "int32"),
+                   "lengths": view((2,), "int32"), "out": view((2, 16, 512), "bf16")}  # fmt: skip
+        names = [specs / "deepseek-mla-fp8-656.yaml", specs / "deepseek-mla-fp8-584.yaml"]
+        self.assertEqual(heddle.match(names, "decode", tensors, "gfx950").index, 1)
+        plain = heddle.match([f.FP8], "decode", self.tensors("bits8"), "gfx950")
+        self.assertIn("bind.dtype", [d.code for d in plain.answers[0]])
+
     def test_attention_through_a_view(self):
         """Head by head: every (sequence, kv head) a sequence of one head."""
         spec, c = f.BF16.replace("[b, s, h, d]", "[b, h, s, d]"), f.context()

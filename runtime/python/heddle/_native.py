@@ -17,8 +17,8 @@ OK, DECLINED, INVALID, OUT_OF_MEMORY, IO, UNAVAILABLE, DEVICE, INTERNAL = range(
 WRITE, DECODE = 0, 1
 ROLE_NONE, ROLE_INPUT, ROLE_OUTPUT, ROLE_UPDATED = range(4)
 
-DTYPES = ("bf16", "fp16", "fp32", "fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "int8", "e8m0", "int32", "int64")
-DTYPE_BYTES = (2, 2, 4, 1, 1, 1, 1, 1, 4, 8)
+DTYPES = ("bf16", "fp16", "fp32", "fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "int8", "e8m0", "int32", "int64", "uint8")
+DTYPE_BYTES = (2, 2, 4, 1, 1, 1, 1, 1, 4, 8, 1)
 TENSORS = (
     "q", "k_cache", "v_cache", "k_scale", "v_scale", "page_table", "lengths", "kv_indptr", "kv_indices", "last_page_len",
     "sinks", "k", "v", "slot_mapping", "out", "lse", "block_list", "token_list", "row_sequences",

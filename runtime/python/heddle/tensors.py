@@ -172,13 +172,13 @@ class Packed:
         self._axes = axes
         for slot, (name, view) in zip(self.array, views.items()):
             number = number_of(name)
-            if view.dtype in BITS:
+            if view.dtype == "bits16":
                 raise TypeError(f"{name} is storage of {view.itemsize * 8} bits: say which dtype, describe(tensor, dtype=…)")
             rank = len(view.shape)
             numbers = (c_int64 * max(2 * rank, 1))(*view.shape, *(view.strides or ()))
             self.numbers.append(numbers)
             slot.name = number
-            slot.dtype = native.DTYPE_NUMBER[view.dtype]
+            slot.dtype = native.DTYPE_NUMBER["uint8" if view.dtype == "bits8" else view.dtype]  # bytes: records are taken so
             slot.address = view.address
             slot.rank = rank
             slot.shape = cast(numbers, POINTER(c_int64))
