@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "codes.h"
 #include "console.h"
+#include "shipped.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +34,11 @@ static bool is_own(const cli *c, const char *command) {
          (command[7 + length] == ' ' || !command[7 + length]);
 }
 
+/* What another command could read too: no standard input, and no spec that was never written. */
+static bool is_spec(const char *path) {
+  return access(path, F_OK) == 0 || shipped_find(path);
+}
+
 void cli_hint(const cli *c, const char *path, const diags *d) {
   const diag *first = NULL;
   for (size_t i = 0; i < d->count && !first; i++)
@@ -44,7 +50,7 @@ void cli_hint(const cli *c, const char *path, const diags *d) {
   }
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
     if (strncmp(first->code, hints[i].code, strlen(hints[i].code)) != 0) continue;
-    if (is_own(c, hints[i].command) || (hints[i].names_file && strcmp(path, "-") == 0)) break;
+    if (is_own(c, hints[i].command) || (hints[i].names_file && !is_spec(path))) break;
     fprintf(stderr, "try: %s%s%s\n", hints[i].command, hints[i].names_file ? " " : "",
             hints[i].names_file ? path : "");
     return;

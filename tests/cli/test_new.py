@@ -149,7 +149,7 @@ class New(Case):
         self.assertEqual(self.differences(spec, 'llama3-70b-tp8-bf16'), [])
         # every name of a layout, 8 and 16 bits
         for name, dtype in itertools.product(('nhd', 'hnd', 'shuffled', 'classic', 'latent'), ('fp16', 'int8', 'fp8_e5m2')):
-            self.heddle('check', '-', '-q', '--syntax', stdin=self.heddle('new', '--layout', name, *BASIC, '--kv-dtype', dtype)[0])
+            self.heddle('check', '-', '-q', stdin=self.heddle('new', '--layout', name, *BASIC, '--kv-dtype', dtype)[0])
         made = self.heddle('new', '--k', '[b, s, h, d]', *BASIC, '--kv-dtype', 'fp8_e4m3,int8', '--scale', 'group', '--group', '32,64', '--head-dim', '192,128',
                            '--target', 'gfx950', '--target', 'sm_90', '--rows', '4', '--lse', 'true')[0]
         self.assertIn('targets: [gfx950, sm_90]', made)
@@ -162,6 +162,8 @@ class New(Case):
             (['--layout', 'ndh', *BASIC], 2, 'did you mean nhd?'),
             (['--layout', 'nhd', *BASIC, '--kv-dtype', 'fp8_e4m4'], 1, 'did you mean "fp8_e4m3"?'),
             (['--layout', 'shuffled', *BASIC, '--page', '12'], 1, "needs 8 to divide 12"),
+            (['--layout', 'nhd', *BASIC, '--head-dim', '100'], 1, 'decline.head-dim'),
+            (['--layout', 'nhd', *BASIC, '--kv-dtype', 'fp8_e4m3fn', '--target', 'gfx950', '--target', 'gfx942'], 1, 'decline.dialect'),
             (['--layout', 'nhd', *BASIC, '--scale', 'tokenhead'], 2, 'did you mean token_head?'),
             (['--layout', 'nhd', *BASIC[:-2]], 2, '--heads-per-kv is missing'),
             ([], 2, '--layout is missing'),

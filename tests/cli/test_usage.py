@@ -92,15 +92,17 @@ class Usage(Case):
             (['match', '--request', request, '--target', 'gfx950', good], 1, 'heddle new --from %s' % request),
             (['match', '--request', bad, '--target', 'gfx950', good], 1, 'heddle tensors minimax-m3-dense-fp8'),
             (['verify', good, '--device', 'cuda:0'], 3, 'heddle doctor'),
+            (['emit', '-', '--target', 'gfx950'], 1, 'heddle explain spec.type'),
+            (['new', '--layout', 'nhd', '--kv-dtype', 'bf16', '--page', '16', '--head-dim', '100', '--heads-per-kv', '8'], 1, 'heddle explain decline.head-dim'),
             (['check', bad], 1, 'heddle explain spec.version'),
             (['check', wide, '--target', 'gfx950'], 1, 'heddle explain decline.head-dim'),
             (['reference', good, '--kernel', 'decode', '--in', 'q=%s' % good], 1, 'heddle explain npy.magic'),
         ]:
-            errors = self.heddle(*arguments, code=code, HEDDLE_CUDA_LIBRARY='/nowhere')[1]
+            errors = self.heddle(*arguments, code=code, stdin='', HEDDLE_CUDA_LIBRARY='/nowhere')[1]
             last = errors.splitlines()[-1]
             self.assertEqual(last[5:] if last.startswith('try: ') else None, expected, errors)
             if code != 2:
-                self.assertNotIn('try: ', self.heddle(*arguments, '-q', code=code, HEDDLE_CUDA_LIBRARY='/nowhere')[1])
+                self.assertNotIn('try: ', self.heddle(*arguments, '-q', code=code, stdin='', HEDDLE_CUDA_LIBRARY='/nowhere')[1])
 
     def test_codes_are_explained(self):
         import re

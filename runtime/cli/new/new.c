@@ -280,6 +280,29 @@ static int fill(making *m, diags *d) {
   return EXIT_FINE;
 }
 
+/* As heddle check judges: targets that were named have to serve it, of all others one. */
+static hd_status check_served(const making *m, diags *d) {
+  const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
+  target_list targets;
+  diags declines;
+  int served = 0;
+  if (cli_targets(m->c, &m->spec, &targets) != EXIT_FINE) return HD_INVALID;
+  diags_init(&declines);
+  for (int t = 0; t < targets.count; t++)
+    for (int o = 0; o < 2; o++) {
+      variant v = {0};
+      diags why;
+      diags_init(&why);
+      served += emit_check(&m->spec.contract, all[o], &v, targets.items[t], &why) == HD_OK;
+      diags_add_new(&declines, &why, DIAG_ERROR);
+      diags_finish(&why);
+    }
+  bool good = targets.named ? diags_errors(&declines) == 0 : served > 0;
+  if (!good) diags_add_new(d, &declines, DIAG_ERROR);
+  diags_finish(&declines);
+  return good ? HD_OK : HD_DECLINED;
+}
+
 static int make(making *m) {
   char key[65];
   diags d;
@@ -292,11 +315,13 @@ static int make(making *m) {
   hd_status status =
       m->yaml.failed ? HD_OUT_OF_MEMORY : spec_parse(text_string(&m->yaml), m->yaml.length, &m->spec, &d);
   m->parsed = status == HD_OK;
+  if (status == HD_OK) status = check_served(m, &d);
   if (status == HD_OK) status = contract_key(&m->spec.contract, key);
   if (status == HD_OK)
     status = fits_find(&m->spec.contract, m->has_tensors ? &m->description.request : NULL, &m->fits);
   if (status == HD_OK) return deliver(m, key, &d);
-  const spec_file made = {.path = "the spec", .source = m->yaml.data};
+  spec_file made = {.path = "the spec", .source = m->yaml.data, .parsed = m->parsed};
+  if (m->parsed) made.spec = m->spec;
   return cli_fail(m->c, made.path, &made, &d, status);
 }
 
