@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 const char *operation_name(operation o) {
@@ -23,6 +24,17 @@ bool operation_parse(const char *name, operation *out_operation) {
 
 static const char *const structure_names[] = {"auto", "direct", "ring"};
 
+/* The numbers of a variant in the order of its text. */
+static const struct {
+  char letter;
+  size_t offset;
+  int most;
+} variant_numbers[] = {{'w', offsetof(variant, waves), 16},
+                       {'t', offsetof(variant, tile), 999},
+                       {'s', offsetof(variant, stages), 16},
+                       {'o', offsetof(variant, resident), 16}};
+enum { VARIANT_NUMBERS = sizeof variant_numbers / sizeof *variant_numbers };
+
 bool variant_parse(const char *name, variant *out_variant) {
   variant v = {0};
   for (const char *at = strcmp(name, "default") == 0 ? "" : name; *at;) {
@@ -33,10 +45,12 @@ bool variant_parse(const char *name, variant *out_variant) {
         v.structure = (structure)i;
         known = true;
       }
-    int *number = *at == 'w' ? &v.waves : *at == 's' ? &v.stages : *at == 'o' ? &v.resident : NULL;
-    if (!known && number && length >= 2 && length <= 3 && strspn(at + 1, "0123456789") >= length - 1) {
-      *number = atoi(at + 1);
-      known = *number >= 1 && *number <= 16;
+    bool digits = length >= 2 && length <= 4 && strspn(at + 1, "0123456789") >= length - 1;
+    for (int i = 0; !known && digits && i < VARIANT_NUMBERS; i++) {
+      if (*at != variant_numbers[i].letter) continue;
+      int number = atoi(at + 1);
+      memcpy((char *)&v + variant_numbers[i].offset, &number, sizeof number);
+      known = number >= 1 && number <= variant_numbers[i].most;
     }
     if (!known) return false;
     at += length + (at[length] == '-');
@@ -53,9 +67,11 @@ bool variant_parse(const char *name, variant *out_variant) {
 void variant_write(const variant *v, text *out) {
   size_t start = out->length;
   if (v->structure) text_add(out, structure_names[v->structure]);
-  if (v->waves) text_addf(out, "%sw%d", out->length > start ? "-" : "", v->waves);
-  if (v->stages) text_addf(out, "%ss%d", out->length > start ? "-" : "", v->stages);
-  if (v->resident) text_addf(out, "%so%d", out->length > start ? "-" : "", v->resident);
+  for (int i = 0; i < VARIANT_NUMBERS; i++) {
+    int number;
+    memcpy(&number, (const char *)v + variant_numbers[i].offset, sizeof number);
+    if (number) text_addf(out, "%s%c%d", out->length > start ? "-" : "", variant_numbers[i].letter, number);
+  }
   if (out->length == start) text_add(out, "default");
 }
 

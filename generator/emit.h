@@ -19,11 +19,12 @@ typedef enum structure {
 } structure;
 
 /* What may change speed but never results. Zero-initialised: the generator's own choice. Text form:
- * "default", or the parts that are set, joined by '-': "direct" or "ring", "w8" (waves), "s4" (stages), "o2"
- * (workgroups resident). */
+ * "default", or the parts that are set, joined by '-': "direct" or "ring", "w8" (waves), "t64" (tokens
+ * of a tile), "s4" (stages), "o2" (workgroups resident). */
 typedef struct variant {
   structure structure;
   int waves;    /* per workgroup that compute */
+  int tile;     /* tokens of a stage, in a ring that belongs to a workgroup */
   int stages;   /* of the ring */
   int resident; /* workgroups a compute unit is to hold: bounds registers and LDS */
 } variant;

@@ -130,9 +130,10 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   }
   p.structure = obstacle || v->structure == STRUCTURE_DIRECT ? STRUCTURE_DIRECT : STRUCTURE_RING;
   if (obstacle) snprintf(p.structure_reason, sizeof p.structure_reason, "%s", obstacle);
-  if (p.structure == STRUCTURE_DIRECT && (v->stages || v->resident)) {
-    diags_refusef(errors, "decline.structure", "tune.structure", v->stages ? "stages" : "resident workgroups",
-                  "a ring", "the direct structure has no stages or resident workgroups to choose");
+  if (p.structure == STRUCTURE_DIRECT && (v->stages || v->resident || v->tile)) {
+    diags_refusef(errors, "decline.structure", "tune.structure",
+                  v->stages ? "stages" : v->tile ? "a tile" : "resident workgroups", "a ring",
+                  "the direct structure has no tile, stages or resident workgroups to choose");
     return HD_DECLINED;
   }
   if (p.structure == STRUCTURE_DIRECT && !plan_waves(v, &p, errors)) return HD_DECLINED;

@@ -80,14 +80,14 @@ static int tile_of(const contract *c) {
 }
 
 /* Tokens of rows that one copy takes. */
-static int rows_together(const contract *c) {
+static int rows_together(const contract *c, int tile) {
   bool follow = rows_follow(c, &c->kv.k, c->head_dim.qk) && rows_follow(c, &c->kv.v, c->head_dim.v);
-  return follow ? plan_gcd(c->kv.page, tile_of(c)) : 1;
+  return follow ? plan_gcd(c->kv.page, tile) : 1;
 }
 
 /* Rows of which so few lie together are copied 16 bytes at a time, by all producers' lanes. */
-static bool rows_are_short(const contract *c) {
-  int tokens = rows_together(c);
+static bool rows_are_short(const contract *c, int tile) {
+  int tokens = rows_together(c, tile);
   return tokens * c->head_dim.qk * dtype_bytes(c->kv.k_dtype) < LEAST_COPY ||
          tokens * c->head_dim.v * dtype_bytes(c->kv.v_dtype) < LEAST_COPY;
 }
@@ -122,7 +122,7 @@ const char *ring_obstacle(const contract *c, const target *t) {
     return "K and V lie neither in 16-byte blocks of [.., d/x, s, d%x] and [.., s/x, d, s%x], nor token by "
            "token";
   if (in_blocks(c) && c->kv.page % 16 != 0) return "the page is not a multiple of 16 tokens";
-  if (!in_blocks(c) && rows_are_short(c) &&
+  if (!in_blocks(c) && rows_are_short(c, SHORT_TILE) &&
       c->head_dim.qk * dtype_bytes(c->kv.k_dtype) != c->head_dim.v * dtype_bytes(c->kv.v_dtype))
     return "the ring copies token by token only where rows of K and V have one length";
   if (c->scale.granularity == SCALE_TOKEN_HEAD) {
@@ -193,8 +193,8 @@ static ring_place rows_in_stage(int tile, int row, int channel_stride) {
 static void plan_rows(const contract *c, ring_plan *p) {
   int k = dtype_bytes(c->kv.k_dtype), v = dtype_bytes(c->kv.v_dtype);
   p->by_rows = true;
-  p->bulk = !rows_are_short(c);
-  p->piece = p->bulk ? rows_together(c) : plan_gcd(c->kv.page, p->tile / PRODUCERS);
+  p->bulk = !rows_are_short(c, p->tile);
+  p->piece = p->bulk ? rows_together(c, p->tile) : plan_gcd(c->kv.page, p->tile / PRODUCERS);
   p->k_slices = 1;
   p->k = rows_in_stage(p->tile, c->head_dim.qk * k, CHUNK_BYTES);
   p->v = rows_in_stage(p->tile, c->head_dim.v * v, v);
@@ -206,12 +206,16 @@ static void plan_operands(const contract *c, ring_plan *p) {
   p->v_operand = dtype_bytes(v) == 1 ? DTYPE_FP16 : v;
   p->q_parts = p->k_operand == DTYPE_BF16 && c->query.dtype == DTYPE_FP16 ? 2 : 1;
   p->p_parts = p->v_operand == DTYPE_BF16 ? 2 : 1;
-  p->tile = tile_of(c);
 }
 
 hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_plan *out_plan,
                     diags *errors) {
   ring_plan p = {.target = t, .producers = PRODUCERS, .bulk = true};
+  p.tile = v->tile ? v->tile : tile_of(c);
+  if (p.tile != SHORT_TILE && p.tile != LONG_TILE) {
+    diags_decline_number(errors, "decline.tile", "tune.tile", p.tile, "%d or %d in a ring", SHORT_TILE, LONG_TILE);
+    return HD_DECLINED;
+  }
   plan_operands(c, &p);
   if (in_blocks(c))
     plan_blocks(c, &p);

@@ -265,11 +265,12 @@ const char *plan_staged(const contract *c, const variant *v, int queries, decode
   if (reason || v->structure == STRUCTURE_DIRECT) return reason;
   bool asked = v->structure == STRUCTURE_RING || v->stages;
   if (!asked && !favoured(c, &ring)) return "that requests whole segments of memory too";
-  if (v->resident) {
+  if (v->resident || v->tile) {
+    const char *what = v->tile ? "tile" : "resident workgroups";
     if (asked)
-      diags_refusef(errors, "decline.structure", "tune.structure", "resident workgroups", "stages",
-                    "the ring on %s has no resident workgroups to choose", p->target->name);
-    return "the ring has no resident workgroups to choose";
+      diags_refusef(errors, "decline.structure", "tune.structure", what, "stages",
+                    "the ring on %s has no %s to choose", p->target->name, what);
+    return v->tile ? "the ring has no tile to choose" : "the ring has no resident workgroups to choose";
   }
   shorten_lists(c, queries, &ring);
   spread_pieces(&ring, c->head_dim.qk, plan_read_of_k, &ring.staged.k);

@@ -7,7 +7,7 @@
 
 /* What is tried where the spec does not say. 0: the generator's choice. */
 static const int all_waves[] = {0, 1, 2, 4, 8, 12, 16}, all_stages[] = {0, 2, 3, 4, 6, 8},
-                 all_resident[] = {0, 1, 2, 3};
+                 all_resident[] = {0, 1, 2, 3}, all_tiles[] = {0, 64, 128};
 
 typedef struct choices {
   int count;
@@ -142,21 +142,24 @@ static const choices only_default = {1, {0}};
 static hd_status consider_structure(tune_space *space, const spec *s, const contract *c, structure kind,
                                     const target *t, const template_source *templates) {
   choices waves = CHOICES(all_waves, &s->tune_waves), stages = CHOICES(all_stages, &s->tune_stages),
-          resident = CHOICES(all_resident, NULL);
+          resident = CHOICES(all_resident, NULL), tiles = CHOICES(all_tiles, NULL);
   hd_status status = HD_OK;
   if (!has_part(space, c, &(variant){.structure = kind}, t)) return HD_OK;
   if (!has_part(space, c, &(variant){.structure = kind, .stages = largest(&stages)}, t))
     stages = only_default;
   if (!has_part(space, c, &(variant){.structure = kind, .resident = largest(&resident)}, t))
     resident = only_default;
+  if (!has_part(space, c, &(variant){.structure = kind, .tile = largest(&tiles)}, t)) tiles = only_default;
   for (int w = 0; w < waves.count; w++) {
     const variant bare = {.structure = kind, .waves = waves.values[w]};
     if (bare.waves && !has_part(space, c, &bare, t)) continue;
-    for (int g = 0; g < stages.count; g++)
-      for (int o = 0; status == HD_OK && o < resident.count; o++) {
-        const variant v = {kind, waves.values[w], stages.values[g], resident.values[o]};
-        status = consider(space, s, c, &v, t, templates);
-      }
+    const int rest = tiles.count * stages.count * resident.count;
+    for (int i = 0; status == HD_OK && i < rest; i++) {
+      const variant v = {kind, waves.values[w], tiles.values[i % tiles.count],
+                         stages.values[i / tiles.count % stages.count],
+                         resident.values[i / tiles.count / stages.count]};
+      status = consider(space, s, c, &v, t, templates);
+    }
   }
   return status;
 }

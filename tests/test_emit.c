@@ -515,7 +515,8 @@ Test(emit, a_variants_text_is_read_back_and_has_one_spelling) {
     variant v = {.structure = (structure)(i % 3),
                  .waves = numbers[i / 3 % 6],
                  .stages = numbers[i / 18 % 6],
-                 .resident = numbers[i / 108]};
+                 .resident = numbers[i / 108],
+                 .tile = i % 7 * 64};
     variant back;
     text t;
     text_init(&t);

@@ -376,7 +376,8 @@ Test(plan, a_variant_is_served_as_asked_or_declined) {
 Test(plan, parts_of_a_variant_that_a_structure_lacks_decline) {
   spec s = shipped("minimax-m3-dense-fp8");
   const variant lacking[] = {{.structure = STRUCTURE_DIRECT, .stages = 4},
-                             {.structure = STRUCTURE_DIRECT, .resident = 2}};
+                             {.structure = STRUCTURE_DIRECT, .resident = 2},
+                             {.structure = STRUCTURE_DIRECT, .tile = 64}};
   for (size_t n = 0; n < target_count(); n++)
     for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
       contract c = contract_resolve(&s.contract, target_at(n)->fp8);
