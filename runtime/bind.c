@@ -381,9 +381,8 @@ int64_t bind_capacity(const contract *c, const tensors *t, const int64_t dims[DI
   int64_t most = bind_listed_tokens(c, dims), tokens = INT32_MAX;
   if (c->select.form != SELECT_TOKENS) {
     const tensor *list = &t->by_name[c->select.form == SELECT_INDPTR ? TENSOR_KV_INDICES : TENSOR_PAGE_TABLE];
-    tokens = list->rank > 0 ? list->shape[list->rank - 1] * c->kv.page : 0; /* both fit 31 bits */
+    tokens = list->rank > 0 ? list->shape[list->rank - 1] * c->kv.page : 0; /* fits 31 bits */
   }
-  if (tokens > INT32_MAX) tokens = INT32_MAX;
   return tokens < most ? tokens : most;
 }
 

@@ -386,6 +386,26 @@ static void check_sizes(binding *b) {
   }
 }
 
+/* Kernels count tokens in int32, up to the end of a sequence's last tile. */
+enum { LARGEST_TILE = 4096, MOST_TOKENS = INT32_MAX - LARGEST_TILE + 1 };
+
+/* Lists of pages, and of tokens, that could name more. */
+static void check_tokens(binding *b) {
+  const contract *c = b->contract;
+  bool tokens = c->select.form == SELECT_TOKENS;
+  tensor_name list = tokens                            ? TENSOR_TOKEN_LIST
+                     : c->select.form == SELECT_INDPTR ? TENSOR_KV_INDICES
+                                                       : TENSOR_PAGE_TABLE;
+  int64_t room = tokens ? b->dims[DIM_LISTED] : b->dims[DIM_TABLE_PAGES] * c->kv.page;
+  if (!b->good || room <= MOST_TOKENS) return;
+  char found[32], allowed[32];
+  snprintf(found, sizeof found, "%" PRId64, room);
+  snprintf(allowed, sizeof allowed, "up to %d tokens", MOST_TOKENS);
+  diags_refusef(b->errors, "bind.size", tensor_name_text(list), found, allowed,
+                "%s has room for %s tokens, expected %s", tensor_name_text(list), found, allowed);
+  b->good = false;
+}
+
 /* A permuted view's extents; its axes have to be the layout's, each whole. Dimensions of one index may come
  * on top. */
 static bool view_fits(const binding *b, const tensor *t, const layout *l) {
@@ -581,6 +601,7 @@ hd_status bind_dims(const contract *c, const char *operation, const tensors *t, 
   if (b.good) (decode ? infer_decode : infer_write)(&b);
   if (b.good) dims[DIM_PAGES] = read_pages(&b);
   if (b.good) check_sizes(&b);
+  if (b.good) check_tokens(&b);
   if (b.good) check_shapes(&b);
   if (b.good) solve_strides(&b);
   if (!b.good) return HD_DECLINED;

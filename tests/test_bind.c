@@ -84,6 +84,24 @@ Test(bind, decode_dims_follow_from_the_shapes) {
   cr_assert_eq(dims[DIM_SPLITS], 1);
 }
 
+/* Tokens up to the end of the last tile are int32: near 2^31 a kernel's comparisons would wrap. */
+Test(bind, lists_that_could_name_two_thousand_million_tokens_are_refused) {
+  const int64_t most = (INT64_C(1) << 31) - 4096;
+  int64_t dims[DIM_COUNT];
+  tensors t = decode_tensors();
+  t.by_name[TENSOR_PAGE_TABLE].shape[1] = most / 16;
+  cr_assert_eq(bind("decode", &t, dims), HD_OK);
+  cr_assert_eq(dims[DIM_TABLE_PAGES], most / 16);
+  t.by_name[TENSOR_PAGE_TABLE].shape[1] = most / 16 + 1;
+  expect_decline("decode", &t, "bind.size",
+                 "page_table has room for 2147479568 tokens, expected up to 2147479552 tokens");
+  t.by_name[TENSOR_PAGE_TABLE].shape[1] = INT64_C(1) << 28; /* the product is beyond 32 bits */
+  expect_decline("decode", &t, "bind.size",
+                 "page_table has room for 4294967296 tokens, expected up to 2147479552 tokens");
+  t.by_name[TENSOR_PAGE_TABLE].shape[1] = INT64_C(1) << 31;
+  expect_decline("decode", &t, "bind.size", "table_pages is 2147483648, allowed are 0 to 2147483647");
+}
+
 Test(bind, strides_are_those_of_a_packed_cache) {
   tensors t = decode_tensors();
   int64_t dims[DIM_COUNT];
