@@ -18,11 +18,15 @@ const space_field space_fields[] = {
     {"kv.k",
      {"[b, h, s, d]", "[b, s, h, d]", "[b, h, d/16, s, d%16]", "[b, h, d/8, s, d%8]", "[b, h, d, s]",
       "[h, b, s, d]", "[b, s/4, h, d, s%4]", "[b, h, d%2, s, d/2]", "[b, h, d/16, s/2, d%16/4, s%2, d%4]",
-      "[b, s/16, h, d/16, s%16, d%16]", "[b, s, h, d+4]", "[b, h, s+$4, d]"}},
+      "[b, s/16, h, d/16, s%16, d%16]", "[b, s, h, d+4]", "[b, s, h, d+132]", "[b, h, s+$4, d]"}},
     {"kv.v",
      {"[b, h, s, d]", "[b, s, h, d]", "[b, h, s/16, d, s%16]", "[b, h, s/8, d, s%8]", "[b, h, d, s]",
       "[h, b, s, d]", "[b, d, s, h]", "[b, d/8, s, h, d%8]", "[b, h, d/16, s/2, d%16, s%2]",
       "[b, h, s%2, d, s/2]", "[b, s, h, d+4]", "[b, h, s+$4, d]", "k"}},
+    {"kv.tail",
+     {"-", "{channels: 64, dtype: bf16, at: $qk-64, layout: [b, s, h, d]}",
+      "{channels: 64, dtype: fp16, at: $qk-64, layout: [b, s, h, d]}",
+      "{channels: 16, dtype: bf16, at: $qk-16, layout: [b, s, h, d]}"}},
     {"kv.strides", {"free", "packed"}},
     {"scale.granularity",
      {"none", "tensor", "head", "token", "token_head", "page_head", "group, group: 16", "group, group: 32",
@@ -31,7 +35,9 @@ const space_field space_fields[] = {
     {"scale.dtype", {"-", "fp32", "fp16", "e8m0"}},
     {"scale.*",
      {"-", "k: [h, b, s], v: [b, s, h]", "k: [b, s, h], v: [b, h, s/2, s%2]", "k: [h, b], v: [b, h]",
-      "k: [b, s], v: [b, s]", "k: [b, s, h, d], v: [b, h, d, s]",
+      "k: [b, s], v: [b, s]", "k: [b, s, h, d], v: [b, h, d, s]", "source: argument",
+      "k: {inside: k, at: $qk+64, layout: [b, s, h]}",
+      "k: {inside: k, at: $qk+64, layout: [b, s, h]}, v: {inside: v, at: $v, layout: [b, s, h]}",
       "k: {inside: k, at: $qk, layout: [b, s, h]}, v: {inside: v, at: $v, layout: [b, s, h]}",
       "k: {inside: k, at: $pqk, layout: [b, h, s]}, v: {inside: v, at: $pv, layout: [b, h, s]}"}},
     {"scale.writer",
@@ -52,7 +58,7 @@ const space_field space_fields[] = {
     {"run.strides", {"dense", "padded"}},
     {"run.case",
      {"plain", "lengths", "split", "heads", "zero-query", "zero-tokens", "peaked", "outliers",
-      "wide-v-scales", "zero-v-scales", "skipped-tokens", "nan"}},
+      "wide-v-scales", "zero-v-scales", "skipped-tokens", "nan", "tiles", "by-policy"}},
 };
 
 int space_field_count(void) {
@@ -73,9 +79,10 @@ int space_find(const char *path) {
 }
 
 /* What a plain point has other than the first values. */
+enum { MOST_CHANGES = 5 };
 static const struct {
   const char *path, *value;
-} bases[][4] = {
+} bases[][MOST_CHANGES] = {
     {{"scale.granularity", "token_head"}},
     {{"scale.granularity", "none"}},
     {{"kv.dtype.k", "bf16"}, {"kv.dtype.v", "bf16"}},
@@ -92,6 +99,16 @@ static const struct {
      {"kv.v", "[b, h, s+$4, d]"},
      {"scale.*", "k: {inside: k, at: $pqk, layout: [b, h, s]}, v: {inside: v, at: $pv, layout: [b, h, s]}"}},
     {{"scale.granularity", "none"}, {"kv.v", "k"}},
+    {{"scale.granularity", "token_head"},
+     {"kv.k", "[b, s, h, d+132]"},
+     {"kv.v", "[b, s, h, d+4]"},
+     {"kv.tail", "{channels: 64, dtype: bf16, at: $qk-64, layout: [b, s, h, d]}"},
+     {"scale.*", "k: {inside: k, at: $qk+64, layout: [b, s, h]}, v: {inside: v, at: $v, layout: [b, s, h]}"}},
+    {{"head_dim.v", "64"},
+     {"kv.k", "[b, s, h, d+132]"},
+     {"kv.v", "k"},
+     {"kv.tail", "{channels: 64, dtype: bf16, at: $qk-64, layout: [b, s, h, d]}"}},
+    {{"scale.granularity", "tensor"}, {"scale.*", "source: argument"}},
     {{"kv.page", "1"}, {"select.form", "tokens"}, {"select.per", "row"}},
     {{"kv.page", "1"}, {"select.form", "tokens"}, {"select.per", "kv_head"}},
 };
@@ -108,7 +125,7 @@ static void set(space_point *p, const char *path, const char *value) {
 
 space_point space_base(int index) {
   space_point p = {{0}};
-  for (int i = 0; i < 4 && bases[index][i].path; i++)
+  for (int i = 0; i < MOST_CHANGES && bases[index][i].path; i++)
     set(&p, bases[index][i].path, bases[index][i].value);
   return p;
 }
@@ -138,8 +155,9 @@ static void close_maps(text *out, int from, int to) {
     text_add(out, from == 1 ? "}\n" : "}");
 }
 
-/* What "$…" in a value stands for: "$qk" and "$v" the channels of a head, "$pqk" and "$pv" those of a page,
- * "$N" N times the tokens of a page. Returns what follows. */
+/* What "$…" in a value stands for: "$qk" and "$v" the channels of a head, "$qk+N" and "$qk-N" so many more or
+ * fewer,
+ * "$pqk" and "$pv" those of a page, "$N" N times the tokens of a page. Returns what follows. */
 static const char *add_number(text *out, const char *name, const space_point *p) {
   long number = 1;
   char *end;
@@ -148,8 +166,10 @@ static const char *add_number(text *out, const char *name, const space_point *p)
     name++;
   }
   if (strncmp(name, "qk", 2) == 0) {
-    text_addf(out, "%ld", number * atoi(space_value(p, "head_dim.qk")));
-    return name + 2;
+    const bool changed = name[2] == '+' || name[2] == '-';
+    const long more = changed ? strtol(name + 2, &end, 10) : 0;
+    text_addf(out, "%ld", number * atoi(space_value(p, "head_dim.qk")) + more);
+    return changed ? end : name + 2;
   }
   if (*name == 'v') {
     text_addf(out, "%ld", number * atoi(space_value(p, "head_dim.v")));
