@@ -54,6 +54,16 @@ class New(Case):
             for field in fields:
                 self.assertTrue(any(field.startswith(name) for name in assumed), field)
 
+    def test_bytes_are_taken_for_codes_and_that_is_said(self):
+        for name in ('vllm-inline-fp8', 'deepseek-mla-fp8-656'):
+            options, fields = UNSAID.get(name, ([], []))
+            request = self.file('t.json', self.heddle('tensors', name)[0].replace('fp8_e4m3fnuz', 'uint8'))
+            made = self.file('made.yaml', self.heddle('new', '--from', request, *options)[0])
+            self.assertEqual(self.differences(name, made), [])
+            self.assertRegex(made.read_text(), r'dtype: fp8_e4m3 +# assumed: uint8')
+            made.write_text(self.heddle('new', '--from', request, *options, '--kv-dtype', 'int8')[0])
+            self.assertIn('dtype: int8\n', made.read_text())
+
     def test_layouts_formats_and_scales_go_there_and_back(self):
         count = 0
         for (name, (k, v)), (dtype, x), (i, scale) in itertools.product(LAYOUTS.items(), [('bf16', 8), ('fp8_e4m3', 16)], enumerate(SCALES)):

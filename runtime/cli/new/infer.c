@@ -323,6 +323,11 @@ static const char *format_word(dtype d) {
 
 static void infer_format(inference *n) {
   const tensor *k = given(n, TENSOR_K_CACHE), *v = given(n, TENSOR_V_CACHE);
+  if (k->dtype == DTYPE_UINT8) {
+    draft_set(n->draft, FIELD_KV_DTYPE, SOURCE_ASSUMED, "assumed: uint8 says no format of the codes",
+              "fp8_e4m3");
+    return;
+  }
   text words;
   text_init(&words);
   if (v && v->dtype != k->dtype)
