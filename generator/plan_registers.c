@@ -121,6 +121,7 @@ static int spare_registers(const contract *c, const decode_plan *p) {
   if (p->target->vgprs > MOST_REGISTERS && (narrow || p->blocks > 2)) return p->registers / 4;
   if (p->k_pieces > 1 && p->k_parts == 1 && p->target->family == FAMILY_CDNA) return p->registers / 6;
   if (!p->early_loads) return p->registers / 12;
+  if (p->k_parts > 1 && p->k_pieces > 1 && p->blocks == 1) return 0; /* one group's products at a time */
   return p->blocks > 1 || p->k_pieces > 1 ? p->registers / 16 : 0;
 }
 

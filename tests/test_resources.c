@@ -271,6 +271,20 @@ Test(resources, heavy_contracts_do_not_spill_on_gfx1250) {
     object_fits(&all[i], &results[i]);
 }
 
+/* Groups of K's channels are taken a piece at a time, so a latent cache's rows of queries fit 256 registers. */
+Test(resources, rows_over_a_latent_cache_of_records_fit_gfx1201) {
+  char *yaml = read_shipped("deepseek-mla-fp8-656");
+  char *rows = spec_with(yaml, "heads_per_kv: 16\n", "heads_per_kv: 16\n  rows: 2\n");
+  spec s = parse_good(rows);
+  add(&s.contract, "rows", OPERATION_DECODE, "gfx1201", false);
+  spec_finish(&s);
+  free(rows);
+  free(yaml);
+  compile_everything();
+  for (int i = 0; i < count; i++)
+    object_fits(&all[i], &results[i]);
+}
+
 /* LLVM put a lane's scales, an array of bytes, into LDS, and read them back two words at a time off a word,
  * which gfx1250 can't (docs/targets.md). */
 Test(resources, scales_of_a_byte_stay_in_registers) {
