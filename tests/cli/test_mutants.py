@@ -24,7 +24,7 @@ MUTANTS = {
     'tokens behind the length count': (
         'decode.hip', 'if (!sees(row, e)) weighted[e] = MASKED;', ';', 'lengths'),
     'values behind the length are not cleared': (
-        'decode.hip', 'if (masked) clear_invisible(words, seen_by(0));', ';', 'lengths'),
+        'decode.hip', 'clear_invisible<coded_values>(words.v, seen_by(0));', ';', 'lengths'),
     'waves meet without their maxima': (
         'decode.hip', 'total += row(w)[1] * exp2_fast(row(w)[0] - lowest);', 'total += row(w)[1];', 'by-policy'),
     'splits meet without their maxima': (
@@ -36,8 +36,7 @@ MUTANTS = {
         'for (int i = 0; i < Operand::PER_WORD; i++) x[i] = float_of(bits_of(x[i]) & 0xfff00000u);\n    packed[p] = Operand::pack(x);',
         'split'),
     'a channel is its neighbour': (
-        'decode.hip', 'const u32 channel = first_channel + channel_of(m, group * RUN + r);',
-        'const u32 channel = first_channel + channel_of(m, (group * RUN + r) ^ 1);', 'plain'),
+        'decode.hip', 'channel_of(m, group * RUN + r);', 'channel_of(m, (group * RUN + r) ^ 1);', 'plain'),
     'codes are multiplied by the inverse': (
         'write.hip', ': x[i] / stored;', ': x[i] * (1.0f / stored);', 'outliers'),
 }
