@@ -23,6 +23,7 @@ bool operation_parse(const char *name, operation *out_operation) {
 }
 
 static const char *const structure_names[] = {"auto", "direct", "ring"};
+static const char line_name[] = "line";
 
 /* The numbers of a variant in the order of its text. */
 static const struct {
@@ -45,6 +46,7 @@ bool variant_parse(const char *name, variant *out_variant) {
         v.structure = (structure)i;
         known = true;
       }
+    if (length == strlen(line_name) && memcmp(at, line_name, length) == 0) v.line = known = true;
     bool digits = length >= 2 && length <= 4 && strspn(at + 1, "0123456789") >= length - 1;
     for (int i = 0; !known && digits && i < VARIANT_NUMBERS; i++) {
       if (*at != variant_numbers[i].letter) continue;
@@ -67,6 +69,7 @@ bool variant_parse(const char *name, variant *out_variant) {
 void variant_write(const variant *v, text *out) {
   size_t start = out->length;
   if (v->structure) text_add(out, structure_names[v->structure]);
+  if (v->line) text_addf(out, "%s%s", out->length > start ? "-" : "", line_name);
   for (int i = 0; i < VARIANT_NUMBERS; i++) {
     int number;
     memcpy(&number, (const char *)v + variant_numbers[i].offset, sizeof number);
@@ -275,6 +278,36 @@ static const char *tensor_type(tensor_name t, bool writer) {
   }
 }
 
+static const char *argument_type_text(argument a, bool writer) {
+  return a.kind == ARGUMENT_TENSOR   ? tensor_type((tensor_name)a.index, writer)
+         : a.kind == ARGUMENT_NUMBER ? "float "
+         : argument_bytes(a) == 8    ? "i64 "
+                                     : "int ";
+}
+
+void write_arguments_struct(const kernel_descriptor *k, const char *name, text *out) {
+  text_addf(out, "struct %s {\n", name);
+  for (int i = 0; i < k->argument_count; i++) {
+    argument a = k->arguments[i];
+    text_addf(out, "  %s%s%s;\n", a.kind == ARGUMENT_TENSOR ? "GLOBAL " : "", argument_type_text(a, false),
+              argument_name(a));
+  }
+  text_add(out, "};\n\n");
+}
+
+void write_arguments_again(const kernel_descriptor *k, const char *name, const char *but, text *out) {
+  text_addf(out, "  const CONSTANT %s *const again = arguments_again<%s>();\n", name, name);
+  for (int i = 0; i < k->argument_count; i++) {
+    argument a = k->arguments[i];
+    const char *type = argument_type_text(a, false), *own = argument_name(a);
+    if (but && strcmp(own, but) == 0) continue;
+    if (a.kind == ARGUMENT_TENSOR)
+      text_addf(out, "  %sconst %s = (%s)again->%s;\n", type, own, type, own);
+    else
+      text_addf(out, "  const %s%s = again->%s;\n", type, own, own);
+  }
+}
+
 void write_arguments(const kernel_descriptor *k, text *out) {
   bool writer = false;
   for (int i = 0; i < k->argument_count; i++) {
@@ -284,11 +317,8 @@ void write_arguments(const kernel_descriptor *k, text *out) {
   }
   for (int i = 0; i < k->argument_count; i++) {
     argument a = k->arguments[i];
-    const char *type = a.kind == ARGUMENT_TENSOR   ? tensor_type((tensor_name)a.index, writer)
-                       : a.kind == ARGUMENT_NUMBER ? "float "
-                       : argument_bytes(a) == 8    ? "i64 "
-                                                   : "int ";
-    text_addf(out, "    %s%s%s%s\n", type, a.kind == ARGUMENT_TENSOR ? "__restrict__ " : "", argument_name(a),
+    text_addf(out, "    %s%s%s%s\n", argument_type_text(a, writer),
+              a.kind == ARGUMENT_TENSOR ? "__restrict__ " : "", argument_name(a),
               i + 1 < k->argument_count ? "," : "");
   }
 }

@@ -19,14 +19,15 @@ typedef enum structure {
 } structure;
 
 /* What may change speed but never results. Zero-initialised: the generator's own choice. Text form:
- * "default", or the parts that are set, joined by '-': "direct" or "ring", "w8" (waves), "t64" (tokens
- * of a tile), "s4" (stages), "o2" (workgroups resident). */
+ * "default", or the parts that are set, joined by '-': "direct" or "ring", "line", "w8" (waves), "t64"
+ * (tokens of a tile), "s4" (stages), "o2" (workgroups resident). */
 typedef struct variant {
   structure structure;
   int waves;    /* per workgroup that compute */
   int tile;     /* tokens of a stage, in a ring that belongs to a workgroup */
   int stages;   /* of the ring */
   int resident; /* workgroups a compute unit is to hold: bounds registers and LDS */
+  bool line;    /* workgroups share out the line of tiles; the ring on sm_90 always does */
 } variant;
 
 bool variant_parse(const char *name, variant *out_variant);

@@ -125,7 +125,7 @@ void write_lse(const contract *c, const char *query, const char *base, const cha
     text_addf(out, "    lse[%s] = (%s + log2_fast(%s)) * 0.693147180559945309f;\n", query, base, total);
 }
 
-static void write_sink(const contract *c, const char *base, const char *total, text *out) {
+void write_sink(const contract *c, const char *base, const char *total, text *out) {
   if (c->mask.sinks)
     text_addf(out, "  add_sink(%s, %s, sinks[kv_head * HEADS + column %% HEADS]);\n", base, total);
 }

@@ -53,6 +53,8 @@ bool lists_by_head(const contract *c);
 int partial_words(const contract *c);
 /* Stores the log-sum-exp of `query`, an expression, where the contract has it. */
 void write_lse(const contract *c, const char *query, const char *base, const char *total, text *out);
+/* Adds the sink's logit to the sum of weights, where the contract has sinks. */
+void write_sink(const contract *c, const char *base, const char *total, text *out);
 /* The merge kernel as the descriptor's second, and the workspace both need. */
 void describe_merge(const contract *c, descriptor *d);
 

@@ -1,4 +1,4 @@
-#include "emit_attention.h"
+#include "emit_line.h"
 #include "plan.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 typedef struct decode_fences {
   attention_fences shared;
   const decode_plan *plan;
+  work_fence_state work;
 } decode_fences;
 
 static void write_shape(const contract *c, const decode_plan *p, text *out) {
@@ -35,7 +36,7 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   text_add(out, "\n");
   write_int(out, "WAVES", p->waves);
   write_int(out, "THREADS", p->waves * p->target->wave);
-  write_merge_shape(out);
+  write_work_shape(c, p, out);
   write_int(out, "LIST", p->list);
   write_int(out, "TILE", p->tile);
   write_int(out, "EXCHANGE", p->exchange);
@@ -265,6 +266,8 @@ static bool fill_tail(const decode_fences *f, const char *name, text *out) {
 static bool fill(void *user, const char *name, text *out) {
   decode_fences *f = user;
   const contract *c = f->shared.contract;
+  bool good;
+  if (fill_work(&f->work, &f->shared, f->plan, name, out, &good)) return good;
   if (strcmp(name, "solved") == 0) {
     write_solved(c, f->plan, out);
   } else if (strcmp(name, "load_scales function") == 0) {
@@ -283,21 +286,10 @@ static bool fill(void *user, const char *name, text *out) {
   return true;
 }
 
-static void describe_decode(const contract *c, const decode_plan *p, kernel_descriptor *k) {
-  snprintf(k->symbol, sizeof k->symbol, "heddle_decode");
-  k->grid[0] = sequence_extent(c);
-  k->grid[1] = (extent){(int64_t)p->column_groups * p->slices, 1, 1, {DIM_KV_HEADS}};
-  k->grid[2] = (extent){1, 1, 1, {DIM_SPLITS}};
-  k->block = p->waves * p->target->wave;
-  add_decode_arguments(c, k);
-}
-
 static hd_status emit_tiles(const contract *c, const decode_plan *p, const template_source *templates,
                             text *out_source, descriptor *out_descriptor, diags *errors) {
-  out_descriptor->tile_tokens = p->tile;
-  describe_decode(c, p, &out_descriptor->kernels[0]);
-  describe_merge(c, out_descriptor);
-  decode_fences fences = {{c, p->target, out_descriptor, templates, errors}, p};
+  describe_work(c, p, out_descriptor);
+  decode_fences fences = {{c, p->target, out_descriptor, templates, errors}, p, {0}};
   return template_fill(templates, "decode.hip", fill, &fences, out_source, errors);
 }
 

@@ -34,6 +34,10 @@ void add_number(kernel_descriptor *k, number_name n);
 void add_scale(const contract *c, kernel_descriptor *k, bool is_k);
 /* The C parameter list of a kernel, one a line. */
 void write_arguments(const kernel_descriptor *k, text *out);
+/* The same as a struct of an AMD kernel's argument memory, and in the kernel as constants of the same names,
+ * read once more from there, all but one (NULL: all). */
+void write_arguments_struct(const kernel_descriptor *k, const char *name, text *out);
+void write_arguments_again(const kernel_descriptor *k, const char *name, const char *but, text *out);
 
 hd_status emit_decode(const contract *c, const variant *v, const target *t, const template_source *templates,
                       text *out_source, descriptor *out_descriptor, diags *errors);

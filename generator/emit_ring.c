@@ -1,11 +1,11 @@
-#include "emit_attention.h"
+#include "emit_line.h"
 #include "plan.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The merge kernel: threads of a workgroup, and registers of a thread: what decode leaves free. */
-enum { MERGE_THREADS = 128, MERGE_REGISTERS = 72 };
+/* Registers of a merge kernel's thread: what decode leaves free. */
+enum { MERGE_REGISTERS = 72 };
 
 typedef struct ring_fences {
   attention_fences shared;
@@ -64,8 +64,9 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_bool(out, "LISTS_BY_HEAD", lists_by_head(c));
   write_int(out, "Q_TOP", 13);
   text_addf(out, "constexpr float P_SHIFT = %d;\n", p->v_operand == DTYPE_FP16 ? 14 : 0);
-  write_int(out, "MERGE_THREADS", MERGE_THREADS);
-  write_int(out, "MERGE_REGISTERS", MERGE_REGISTERS);
+  write_int(out, "WINDOW", 0);
+  write_bool(out, "CAUSAL", c->mask.causal);
+  write_line_shape(c, 1, 1, true, MERGE_REGISTERS, out);
   text_add(out, "\n// Elements from the first of a page and head. The strides of pages and heads are "
                 "run-time arguments.\n");
   write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
@@ -76,20 +77,6 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
     write_scale_offset_function(out, "v_scale_offset", &c->scale.v);
   }
   write_store_output(c, out);
-}
-
-/* How the lists of pages lie, and which of them an item has. */
-static void write_page_lists(const contract *c, text *out) {
-  bool by_head = lists_by_head(c);
-  if (contract_makes_lists(c))
-    text_addf(
-        out,
-        "    const page_lists source = {(const int *)lists, (const int *)lists + 1, list_width, list_width, "
-        "seqs%s%s, %s}; // made by heddle_select\n",
-        contract_rows_have_lists(c) ? " * rows" : "", by_head ? " * kv_heads" : "",
-        by_head ? "1" : "kv_heads");
-  else
-    text_add(out, "    const page_lists source = {lengths, page_table, 1, table_pages, seqs, kv_heads};\n");
 }
 
 /* Whether page lists and lengths may be read before the kernel before has ended. */
@@ -110,17 +97,15 @@ static bool fill(void *user, const char *name, text *out) {
   } else if (strcmp(name, "ring_prelude") == 0) {
     return template_copy(shared->templates, f->plan->target->ring_prelude, out, shared->errors) == HD_OK;
   } else if (strcmp(name, "page_lists") == 0) {
-    write_page_lists(shared->contract, out);
+    write_page_lists(shared->contract, "    ", "rows", out);
   } else if (strcmp(name, "early") == 0) {
     write_early(shared->contract, out);
   } else if (strcmp(name, "line") == 0) {
-    return template_copy(shared->templates, "line.hip", out, shared->errors) == HD_OK;
+    return copy_line(shared, out);
   } else if (strcmp(name, "line_merge") == 0) {
-    return template_fill(shared->templates, "merge_line.hip", fill, user, out, shared->errors) == HD_OK;
+    return fill_line_merge(shared, out);
   } else if (strcmp(name, "store_lse line") == 0) {
     write_lse(shared->contract, "item * HEADS + head", "base[j]", "sum[j]", out);
-  } else if (strcmp(name, "store_lse line_merge") == 0) {
-    write_lse(shared->contract, "query", "lowest", "total", out);
   } else if (strcmp(name, "copy_scales") == 0) {
     if (token_scales(shared->contract))
       return template_copy(shared->templates, "decode_ring_scales.hip", out, shared->errors) == HD_OK;
@@ -130,49 +115,14 @@ static bool fill(void *user, const char *name, text *out) {
   return true;
 }
 
-/* How many lists there are. */
-static void add_line_arguments(const contract *c, kernel_descriptor *k) {
-  add_dim(k, DIM_SEQS);
-  if (contract_rows_have_lists(c)) add_dim(k, DIM_ROWS);
-}
-
-static void describe_line_decode(const contract *c, const ring_plan *p, kernel_descriptor *k) {
-  snprintf(k->symbol, sizeof k->symbol, "heddle_decode");
-  k->grid[0] = (extent){1, 1, 1, {DIM_SPLITS}};
-  k->grid[1] = k->grid[2] = (extent){1, 1, 0, {DIM_SEQS}};
-  k->block = p->threads;
-  k->lds_bytes = p->lds_bytes;
-  k->waits_itself = true;
-  add_decode_arguments(c, k);
-  add_line_arguments(c, k);
-  if (!contract_makes_lists(c)) add_dim(k, DIM_LISTS_SETTLED);
-}
-
-static void describe_line_merge(const contract *c, kernel_descriptor *k) {
-  snprintf(k->symbol, sizeof k->symbol, "heddle_merge");
-  k->grid[0] = (extent){1, 1, 1, {DIM_SPLITS}};
-  k->grid[1] = k->grid[2] = (extent){1, 1, 0, {DIM_SEQS}};
-  k->block = MERGE_THREADS;
-  k->only_when_split = k->waits_itself = true;
-  add_merge_arguments(c, k);
-  add_page_lists(c, k);
-  add_page_list_width(c, k);
-  add_line_arguments(c, k);
-}
-
 hd_status emit_ring(const contract *c, const variant *v, const target *t, const template_source *templates,
                     text *out_source, descriptor *out_descriptor, diags *errors) {
   ring_plan plan;
   hd_status status = plan_ring(c, v, t, &plan, errors);
   if (status != HD_OK) return status;
-  out_descriptor->tile_tokens = plan.tile;
-  out_descriptor->line_parts = plan.resident;
-  out_descriptor->kernel_count = 2;
-  describe_line_decode(c, &plan, &out_descriptor->kernels[0]);
-  describe_line_merge(c, &out_descriptor->kernels[1]);
-  /* A part has at most two partial results: of what it ends, and of what it begins. */
-  out_descriptor->workspace =
-      (extent){8 * c->query.heads_per_kv * (int64_t)partial_words(c), 1, 1, {DIM_SPLITS}};
+  const line_shape shape = {plan.tile, plan.resident, 1, plan.threads, plan.lds_bytes, true};
+  describe_line(c, &shape, out_descriptor);
+  if (!contract_makes_lists(c)) add_dim(&out_descriptor->kernels[0], DIM_LISTS_SETTLED);
   ring_fences fences = {{c, t, out_descriptor, templates, errors}, &plan};
   return template_fill(templates, "decode_ring.hip", fill, &fences, out_source, errors);
 }

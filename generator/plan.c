@@ -137,6 +137,10 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
     return HD_DECLINED;
   }
   if (p.structure == STRUCTURE_DIRECT && !plan_waves(v, &p, errors)) return HD_DECLINED;
+  if (p.waves > 0) { /* else plan_ring has the rest */
+    p.line = v->line;
+    p.resident = plan_resident(&p);
+  }
   *out_plan = p;
   return HD_OK;
 }

@@ -72,6 +72,8 @@ typedef struct decode_plan {
   int waves;
   int exchange;       /* channel tiles of outputs that the waves exchange at a time when they meet */
   int lds_bytes;      /* LDS of a workgroup: the query where it lies there, and where the waves meet */
+  bool line;          /* workgroups share out the line of tiles, not splits of each (sequence, kv head) */
+  int resident;       /* workgroups that a compute unit has room for, estimated */
   int registers;      /* estimate of vector registers */
   staged_plan staged; /* where the structure is a ring and the target AMD's */
   int q_top, p_shift; /* exponents: a q row's largest element, and the largest weight */

@@ -20,6 +20,8 @@ void plan_keys(const contract *c, decode_plan *p);
 bool plan_registers(const contract *c, decode_plan *p, int queries);
 /* The waves asked for, or the most up to 4 that fit the LDS. False when those asked for do not fit. */
 bool plan_waves(const variant *v, decode_plan *p, diags *errors);
+/* Workgroups that a compute unit's registers and LDS leave room for. */
+int plan_resident(const decode_plan *p);
 /* LDS of a workgroup without the outputs: the numbers of rows and columns of the waves, and the query. */
 int lds_beside_outputs(const decode_plan *p, int waves);
 

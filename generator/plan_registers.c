@@ -226,6 +226,10 @@ static int resident(const decode_plan *p, int waves) {
   return largest(1, p->target->simd_vgprs / largest(p->registers, 1) * SIMDS / waves);
 }
 
+int plan_resident(const decode_plan *p) {
+  return largest(1, smallest(resident(p, p->waves), p->target->unit_lds / largest(p->lds_bytes, 1)));
+}
+
 /* The waves asked for, or the most up to 4 that fit the LDS; then the outputs they exchange at a time: as
  * many as leave LDS for all workgroups that the registers do. False when the waves asked for do not fit. */
 bool plan_waves(const variant *v, decode_plan *p, diags *errors) {

@@ -47,6 +47,9 @@ void plan_write_summary(const contract *c, const decode_plan *p, const char *mar
   if (p->column_groups > 1 || p->slices > 1)
     text_addf(out, "%sTo save registers %d workgroup%s share%s the queries and %d the channels of V.\n", mark,
               p->column_groups, p->column_groups > 1 ? "s" : "", p->column_groups > 1 ? "" : "s", p->slices);
+  if (p->line)
+    text_addf(out, "%sThe line of tiles is cut into parts for %d workgroup%s a compute unit.\n", mark, p->resident,
+              p->resident > 1 ? "s" : "");
   text_addf(out, "%sTile: %d tokens a wave, %d a lane group; %d waves.\n", mark, p->tile, p->list, p->waves);
   text_addf(out, "%sK: loads of %d bytes along channels, straight into fragments.\n", mark, k_load);
   if (p->k_pieces > 1)

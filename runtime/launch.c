@@ -26,11 +26,23 @@ static int64_t line_split(int64_t resident, int64_t items) {
 }
 
 split_facts split_facts_of(const descriptor *desc) {
-  return (split_facts){desc->tile_tokens, desc->line_parts};
+  split_facts facts = {.tile_tokens = desc->tile_tokens, .line_parts = desc->line_parts};
+  for (int i = 0; i < desc->kernel_count && facts.line_parts > 0 && facts.line_shares == 0; i++) {
+    const extent *parts = &desc->kernels[i].grid[0], *shares = &desc->kernels[i].grid[1];
+    if (parts->dim_count == 1 && parts->dims[0] == DIM_SPLITS && shares->dim_count == 0)
+      facts.line_shares = (int)shares->multiplier;
+  }
+  return facts;
+}
+
+int64_t line_resident(split_facts facts, int compute_units) {
+  int64_t workgroups = (int64_t)facts.line_parts * compute_units;
+  return facts.line_shares > 1 && workgroups > facts.line_shares ? workgroups / facts.line_shares
+                                                                 : workgroups;
 }
 
 int64_t launch_splits(split_facts facts, int64_t items, int64_t longest, int compute_units) {
-  if (facts.line_parts > 0) return line_split((int64_t)facts.line_parts * compute_units, items);
+  if (facts.line_parts > 0) return line_split(line_resident(facts, compute_units), items);
   return split_policy(items, 1, longest, facts.tile_tokens, compute_units);
 }
 

@@ -93,9 +93,12 @@ int64_t split_policy(int64_t seqs, int64_t kv_heads, int64_t longest, int64_t ti
  * their own. */
 typedef struct split_facts {
   int tile_tokens, line_parts; /* the descriptor's */
+  int line_shares;             /* workgroups that take the same part of a line; 0: one */
 } split_facts;
 
 split_facts split_facts_of(const descriptor *desc);
+/* Parts of a line that run at a time on so many units. */
+int64_t line_resident(split_facts facts, int compute_units);
 int64_t launch_splits(split_facts facts, int64_t items, int64_t longest, int compute_units);
 /* Most splits of a launch, and workgroups in its second and third dimension: what every driver takes. */
 enum { MOST_SPLITS = 65535 };

@@ -81,7 +81,7 @@ int64_t tune_choice_splits(const tune_choice *c, split_facts facts, const tune_s
                            int compute_units) {
   if (facts.line_parts == 0) return useful_splits(facts, c->splits, launch->length);
   /* Parts of a line: as many as run at a time mean that for any number of items. */
-  int64_t asked = c->entry->splits, full = (int64_t)facts.line_parts * compute_units;
+  int64_t asked = c->entry->splits, full = line_resident(facts, compute_units);
   bool filled = asked <= full && asked >= full - full / 16;
   return filled ? launch_splits(facts, launch->seqs * launch->kv_heads, launch->length, compute_units)
                 : asked;

@@ -138,9 +138,9 @@ static int largest(const choices *c) {
 
 static const choices only_default = {1, {0}};
 
-/* Every combination of one structure's parts. */
+/* Every combination of one structure's parts, with the line of tiles or with splits of each item. */
 static hd_status consider_structure(tune_space *space, const spec *s, const contract *c, structure kind,
-                                    const target *t, const template_source *templates) {
+                                    bool line, const target *t, const template_source *templates) {
   choices waves = CHOICES(all_waves, &s->tune_waves), stages = CHOICES(all_stages, &s->tune_stages),
           resident = CHOICES(all_resident, NULL), tiles = CHOICES(all_tiles, NULL);
   hd_status status = HD_OK;
@@ -155,9 +155,12 @@ static hd_status consider_structure(tune_space *space, const spec *s, const cont
     if (bare.waves && !has_part(space, c, &bare, t)) continue;
     const int rest = tiles.count * stages.count * resident.count;
     for (int i = 0; status == HD_OK && i < rest; i++) {
-      const variant v = {kind, waves.values[w], tiles.values[i % tiles.count],
+      const variant v = {kind,
+                         waves.values[w],
+                         tiles.values[i % tiles.count],
                          stages.values[i / tiles.count % stages.count],
-                         resident.values[i / tiles.count / stages.count]};
+                         resident.values[i / tiles.count / stages.count],
+                         line};
       status = consider(space, s, c, &v, t, templates);
     }
   }
@@ -171,7 +174,9 @@ hd_status tune_space_of(const spec *s, const contract *c, const target *t, const
   hd_status status = emit_check(c, OPERATION_DECODE, &own, t, errors);
   if (status == HD_OK) status = consider(out, s, c, &own, t, templates);
   for (structure kind = STRUCTURE_DIRECT; status == HD_OK && kind <= STRUCTURE_RING; kind++)
-    status = consider_structure(out, s, c, kind, t, templates);
+    for (int line = 0; status == HD_OK && line < (kind == STRUCTURE_RING && t->family == FAMILY_CUDA ? 1 : 2);
+         line++)
+      status = consider_structure(out, s, c, kind, line, t, templates);
   return status;
 }
 
@@ -223,8 +228,8 @@ int tune_splits_of(const tune_space *space, const tune_shape *s, split_facts fac
   *out_policy = launch_splits(facts, s->seqs * s->kv_heads, s->length, compute_units);
   out[count++] = *out_policy;
   if (facts.line_parts > 0) {
-    add_split(space, most, (int64_t)facts.line_parts * compute_units, out, &count);
-    add_split(space, most, (int64_t)facts.line_parts * compute_units / 2, out, &count);
+    add_split(space, most, line_resident(facts, compute_units), out, &count);
+    add_split(space, most, line_resident(facts, compute_units) / 2, out, &count);
   } else {
     add_item_splits(space, s, most, *out_policy, compute_units, out, &count);
   }

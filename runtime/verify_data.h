@@ -34,7 +34,7 @@ typedef struct verify_case {
   bool large;
   bool lists; /* only for contracts with lists of blocks or tokens */
   int length_count;
-  case_length lengths[16];
+  case_length lengths[CASE_MAX_SEQS];
   int repeat;          /* the list of lengths so many times; 0: once */
   int64_t spare_pages; /* pages in front of those in use */
 } verify_case;

@@ -3,8 +3,8 @@
 //@ solved
 // ---- decode: query rows of a sequence over a paged cache, split over its tokens ----------------------------
 //
-// A workgroup takes one split of one (sequence, kv head), or a part of its query heads or channels where registers
-// are short; its waves take the split's tiles in turn, each with its own running maximum, sum and output, and meet
+//@ work comment
+// Its waves take tiles in turn, each with its own running maximum, sum and output, and meet
 // once at the end through LDS. Tokens are the rows of the score product and channels the rows of the value product;
 // queries (row * HEADS + head) are the columns of both, so the probabilities stay in the lane that needs them: a lane
 // of group q owns tokens q*LIST ... q*LIST + LIST - 1 of a tile.
@@ -211,13 +211,11 @@ DEVICE query_fragment within_part(query_fragment q, int u, int part, int group) 
 }
 
 //@ tail function
+//@ line
 KERNEL(THREADS) void heddle_decode(
 //@ arguments decode
 ) {
-  const int lane = lane_id(), wave = wave_id();
-  const int index = lane / INDEX_STRIDE % INDICES, group = lane / GROUP_STRIDE % GROUPS;
-  const int sequence = workgroup_x(), split = workgroup_z();
-  const int kv_head = workgroup_y() / (COLUMN_GROUPS * SLICES), share = workgroup_y() % (COLUMN_GROUPS * SLICES);
+//@ work begins
   const int first_block = share / SLICES * BLOCKS, slice = share % SLICES;
 //@ rows
 //@ select
@@ -228,9 +226,7 @@ KERNEL(THREADS) void heddle_decode(
   if constexpr (WINDOW > 0) seen.first = lowest_end > WINDOW ? lowest_end - WINDOW : 0;
   const int highest_first = WINDOW > 0 && length > WINDOW ? length - WINDOW : 0;
   const int first_tile = seen.first / TILE;
-  const int tiles = length > 0 ? (length - 1) / TILE + 1 - first_tile : 0;
-  const int end = first_tile + (int)((i64)tiles * (split + 1) / splits);
-  int tile = first_tile + (int)((i64)tiles * split / splits) + wave;
+//@ span
 
 //@ values
   const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h * KV_K::BYTES;
@@ -542,6 +538,7 @@ KERNEL(THREADS) void heddle_decode(
 
   // The waves meet: every wave leaves its numbers a column in LDS (base, sum, and a top for each part), and its output,
   // EXCHANGE channel tiles at a time.
+//@ meeting
   constexpr int TILES = BLOCKS * OUTPUT_TILES;
 //@ shared_output
   SHARED float shared_row[WAVES][BLOCKS * PER_LANE][INDICES][2 + OUTPUT_PARTS];
@@ -557,7 +554,7 @@ KERNEL(THREADS) void heddle_decode(
       }
     }
 
-  const i64 item = (i64)sequence * kv_heads + kv_head;
+//@ partial_number
   for (int first = 0; first < TILES; first += EXCHANGE) {
     if (first > 0) barrier(); // the round before is read
     UNROLL for (int n = 0; n < TILES; n++)
@@ -573,17 +570,18 @@ KERNEL(THREADS) void heddle_decode(
         const int column = column_of(b, c);
         if (column >= rows * HEADS || (FOLDED && index >= COLUMNS / 2)) continue;
         const i64 query = query_of(sequence, kv_head, kv_heads, rows, column);
-        float *partial = (float *)workspace + ((item * splits + split) * (ROWS * HEADS) + column) * PARTIAL_WORDS;
+        float *partial = (float *)workspace + (partial_number * (ROWS * HEADS) + column) * PARTIAL_WORDS;
         const auto row = [&](int w) { return shared_row[w][b * PER_LANE + c][index]; };
         float lowest = NEVER, total = 0;
         UNROLL for (int w = 0; w < WAVES; w++) lowest = max_of(lowest, row(w)[0]);
         UNROLL for (int w = 0; w < WAVES; w++) total += row(w)[1] * exp2_fast(row(w)[0] - lowest);
         const bool writes_row = first == 0 && wave == 0 && group == 0;
-        if (splits > 1 && writes_row) {
+        if (!whole && writes_row) {
           partial[HEAD_DIM_V + 1] = lowest;
           partial[HEAD_DIM_V + 2] = total;
+          if (top_word(HEAD_DIM_V - 1) == 0) partial[HEAD_DIM_V + 3] = 0; // merge may read four words at once
         }
-        if (splits == 1) {
+        if (whole) {
 //@ sink decode
         }
         const int end_tile = first + EXCHANGE < (b + 1) * OUTPUT_TILES ? first + EXCHANGE : (b + 1) * OUTPUT_TILES;
@@ -605,7 +603,7 @@ KERNEL(THREADS) void heddle_decode(
                                               channel_of<TAIL_ACROSS>(m - VALUE_TILES, group * RUN + r)
                                         : (u32)(slice * VALUE_TILES * INDICES) + channel_of(m, group * RUN + r);
             if (of_tail ? !TAIL_WHOLE && channel >= HEAD_DIM_V : !V_WHOLE && channel >= V_CODED) continue;
-            if (splits > 1) {
+            if (!whole) {
               partial[channel] = x;
               if (of_tail ? channel == V_CODED : channel % V_PART == 0) partial[HEAD_DIM_V + top_word(channel)] = highest;
             } else {
@@ -613,11 +611,12 @@ KERNEL(THREADS) void heddle_decode(
             }
           }
         }
-        if (splits == 1 && writes_row && slice == 0) {
+        if (whole && writes_row && slice == 0) {
 //@ store_lse direct
         }
       }
   }
+//@ work ends
 }
 
 //@ merge

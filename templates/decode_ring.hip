@@ -177,7 +177,7 @@ template <typename Operand, int PARTS> DEVICE void split_word(float *x, u32 *wor
 
 //@ line
 
-KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
+KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
 //@ arguments decode
 ) {
   extern __shared__ __align__(1024) u8 shared_memory[];
@@ -317,7 +317,7 @@ KERNEL_REGISTERS(THREAD_REGISTERS) void heddle_decode(
 //@ copy_scales
       if (!BULK || producer < SCALE_WARPS) arrive_after_copies(bar);
       if (i + 1 == end - begin) break;
-      if (++at.tile == at.tiles) next_item(line, at);
+      if (++at.tile == at.tiles) next_item(source, at);
       find_pages();
     }
     wait_own_copies();

@@ -5,15 +5,17 @@
 // a (list, kv head), an item, is a partial result where it is not all of it: 2 * part, or 2 * part + 1 where the item's
 // first tile is in that part. A cut close to an item's end is moved there.
 
-// The lists of pages: a sequence's, or those that heddle_select has made, and how many kv heads share one.
-struct page_lists {
-  const int *lengths, *pages;
-  i64 length_step, page_step;
-  int count, heads;
-};
-
-// A list without tokens has a tile too: its output has to be written.
-DEVICE int tiles_of(int length) { return length > TILE ? (length - 1) / TILE + 1 : 1; }
+// The first tile of a list that one of its rows sees.
+DEVICE int first_seen(const page_lists &lists, int length) {
+  const int lowest_end = CAUSAL ? length - lists.rows + 1 : length;
+  return WINDOW > 0 && lowest_end > WINDOW ? (lowest_end - WINDOW) / TILE : 0;
+}
+// Tiles on the line: LINE_TILES that a workgroup takes at a time are one. A list without tokens has one too: its output
+// has to be written.
+DEVICE int tiles_of(const page_lists &lists, int length) {
+  const int tiles = length > 0 ? (length - 1) / TILE + 1 - first_seen(lists, length) : 0;
+  return tiles > LINE_TILES ? (tiles - 1) / LINE_TILES + 1 : 1;
+}
 
 // The lists are dealt to the lanes of a wave, `share` consecutive ones each.
 struct tile_line {
@@ -26,15 +28,23 @@ struct tile_line {
   int near;   // a cut is moved by at most so many tiles
 };
 
-DEVICE int list_length(const page_lists &lists, int list) { return lists.lengths[(i64)list * lists.length_step]; }
+// How many parts: several for a compute unit, LINE_RESIDENT at most, only where each has LINE_LEAST tiles; every part costs
+// a query, a meeting of waves and partial results.
+DEVICE int parts_of(int tiles, int splits) {
+  const int units = splits > LINE_RESIDENT ? (int)((u32)splits / LINE_RESIDENT) : 1;
+  const int each = LINE_RESIDENT > 1 ? (int)((u32)tiles / (u32)(units * LINE_LEAST)) : 1;
+  const int wanted = each >= LINE_RESIDENT ? splits : units * (each > 1 ? each : 1);
+  const int most = splits < tiles ? splits : tiles;
+  return wanted < most ? wanted : most;
+}
 
 DEVICE tile_line measure_line(const page_lists &lists, int splits) {
   const int count = lists.count;
   tile_line line = {lists, (count + WAVE - 1) / WAVE};
   const int first = lane_id() * line.share, end = first + line.share < count ? first + line.share : count;
   line.length = first < count ? list_length(lists, first) : 0;
-  int own = first < count ? tiles_of(line.length) : 0;
-  UNROLL_BY_4 for (int list = first + 1; list < end; list++) own += tiles_of(list_length(lists, list));
+  int own = first < count ? tiles_of(lists, line.length) : 0;
+  UNROLL_BY_4 for (int list = first + 1; list < end; list++) own += tiles_of(lists, list_length(lists, list));
   int upto = own;
   UNROLL for (int step = 1; step < WAVE; step *= 2) {
     const int earlier = lane_below(upto, step);
@@ -42,7 +52,7 @@ DEVICE tile_line measure_line(const page_lists &lists, int splits) {
   }
   line.before = upto - own;
   line.tiles = lane_value(upto, WAVE - 1) * lists.heads;
-  line.parts = splits < line.tiles ? splits : line.tiles;
+  line.parts = parts_of(line.tiles, splits);
   line.part_tiles = (int)((u32)line.tiles / (u32)line.parts);
   line.more = line.tiles - line.part_tiles * line.parts;
   line.near = line.part_tiles / 8;
@@ -76,8 +86,8 @@ struct line_place {
   int length, next_length;        // tokens of this list, and of the one behind it
 };
 
-DEVICE int length_behind(const tile_line &line, int list) {
-  return list + 1 < line.lists.count ? list_length(line.lists, list + 1) : 0;
+DEVICE int length_behind(const page_lists &lists, int list) {
+  return list + 1 < lists.count ? uniform(list_length(lists, list + 1)) : 0;
 }
 
 // All lanes of a wave take part.
@@ -89,27 +99,27 @@ DEVICE line_place place_at(const tile_line &line, int position) {
   line_place at;
   at.list = owner * line.share;
   at.length = lane_value(line.length, owner);
-  while (before + tiles_of(at.length) <= along) {
-    before += tiles_of(at.length);
-    at.length = list_length(line.lists, ++at.list);
+  while (before + tiles_of(line.lists, at.length) <= along) {
+    before += tiles_of(line.lists, at.length);
+    at.length = uniform(list_length(line.lists, ++at.list));
   }
-  at.tiles = tiles_of(at.length);
+  at.tiles = tiles_of(line.lists, at.length);
   const int rest = position - before * line.lists.heads;
   at.kv_head = one ? 0 : (int)((u32)rest / (u32)at.tiles);
   at.tile = rest - at.kv_head * at.tiles;
-  at.next_length = length_behind(line, at.list);
+  at.next_length = length_behind(line.lists, at.list);
   return at;
 }
 
 // The first tile of the next kv head or list.
-DEVICE void next_item(const tile_line &line, line_place &at) {
+DEVICE void next_item(const page_lists &lists, line_place &at) {
   at.tile = 0;
-  if (++at.kv_head < line.lists.heads) return;
+  if (++at.kv_head < lists.heads) return;
   at.kv_head = 0;
   at.list++;
   at.length = at.next_length;
-  at.tiles = tiles_of(at.length);
-  at.next_length = length_behind(line, at.list);
+  at.tiles = tiles_of(lists, at.length);
+  at.next_length = length_behind(lists, at.list);
 }
 
 // Tiles by which a cut is moved: to the beginning or the end of the item it runs through.
@@ -122,7 +132,7 @@ DEVICE int part_begin(const tile_line &line, int part, line_place &at) {
   const int cut = cut_of(line, part);
   at = place_at(line, cut);
   const int move = move_of(line, at);
-  if (move > 0) next_item(line, at);
+  if (move > 0) next_item(line.lists, at);
   if (move < 0) at.tile = 0;
   return cut + move;
 }

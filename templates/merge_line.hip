@@ -1,40 +1,44 @@
-// ---- merge: the partial results of every (sequence, kv head) that the line's parts cut ---------------------
+// ---- merge: the partial results of every (list, kv head) that the line's parts cut -------------------------
 //
 // Workspace, fp32: [2 * part or 2 * part + 1, query, PARTIAL_WORDS]: the output relative to 2^highest, then highest,
-// lowest, and the sum of weights relative to 2^lowest. A part without visible tokens has sum 0 and maxima NEVER.
+// lowest, and the sum of weights relative to 2^lowest; then the further highests where groups of channels or the
+// tail have their own. A part without visible tokens has sum 0 and maxima NEVER. A query is row * HEADS + head.
 //
 // A unit is an item, where they are fewer than the parts, else the cut behind a part. As many workgroups as `splits` are
-// dealt to the units.
+// dealt to the units; those of one number along y share a unit's outputs.
 
-KERNEL_REGISTERS(MERGE_REGISTERS) void heddle_merge(
+KERNEL_REGISTERS(MERGE_THREADS, MERGE_REGISTERS) void heddle_merge(
 //@ arguments merge
 ) {
   let_next_start();
+//@ query_rows
 //@ page_lists
   const tile_line line = measure_line(source, splits);
   const bool few = source.count * source.heads <= line.parts;
   const int units = few ? source.count * source.heads : line.parts;
-  const int shares = few ? (int)((u32)splits / (u32)units) : 1;
-  const int unit = few ? (int)((u32)workgroup_x() / (u32)shares) : workgroup_x(), share = workgroup_x() - unit * shares;
+  const int unit_shares = few ? (int)((u32)splits / (u32)units) : 1;
+  const int unit = few ? (int)((u32)workgroup_x() / (u32)unit_shares) : workgroup_x();
+  const int share = (workgroup_x() - unit * unit_shares) * MERGE_SHARES + workgroup_y(), shares = unit_shares * MERGE_SHARES;
 
-  int item = 0, first_part = 0, last_part = 0;
+  int list = 0, list_head = 0, first_part = 0, last_part = 0;
   if (unit < units && few) {
-    item = unit;
-    const int list = source.heads == 1 ? unit : (int)((u32)unit / (u32)source.heads), kv_head = unit - list * source.heads;
+    list = source.heads == 1 ? unit : (int)((u32)unit / (u32)source.heads);
+    list_head = unit - list * source.heads;
     const int owner = line.share == 1 ? list : list / line.share;
     int before = lane_value(line.before, owner), length = lane_value(line.length, owner);
     for (int earlier = owner * line.share; earlier < list;) {
-      before += tiles_of(length);
-      length = list_length(source, ++earlier);
+      before += tiles_of(source, length);
+      length = uniform(list_length(source, ++earlier));
     }
-    const int tiles = tiles_of(length), begin = before * source.heads + kv_head * tiles;
+    const int tiles = tiles_of(source, length), begin = before * source.heads + list_head * tiles;
     first_part = first_part_of(line, begin, begin + tiles);
     last_part = last_part_of(line, begin, begin + tiles);
   } else if (unit + 1 < units) {
     const int cut = cut_of(line, unit + 1);
     const line_place at = place_at(line, cut);
     const int begin = cut - at.tile;
-    item = at.list * source.heads + at.kv_head;
+    list = at.list;
+    list_head = at.kv_head;
     first_part = first_part_of(line, begin, begin + at.tiles);
     // an item belongs to the first of the cuts it runs across
     last_part = move_of(line, at) != 0 || at.tile == 0 || first_part != unit ? first_part : last_part_of(line, begin, begin + at.tiles);
@@ -43,22 +47,34 @@ KERNEL_REGISTERS(MERGE_REGISTERS) void heddle_merge(
     if (workgroup_x() == 0) wait_for_previous(); // the next kernel relies on this one for decode to have ended
     return;
   }
+//@ item
 
   // Rows of a wave's lanes share the parts out, as many as leave it one round.
-  constexpr int QUADS = HEADS * HEAD_DIM_V / 4, BATCH = 5; // of partial results on their way at a time
-  const int meeting = last_part - first_part + 1;
+  constexpr int BATCH = 5; // of partial results on their way at a time
+  const int all_quads = query_rows * HEADS * (HEAD_DIM_V / 4), meeting = last_part - first_part + 1;
   int lane_rows = 1;
-  while (lane_rows < WAVE && lane_rows < meeting && QUADS * lane_rows * 2 <= MERGE_THREADS * shares) lane_rows *= 2;
+  while (lane_rows < WAVE && lane_rows < meeting && all_quads * lane_rows * 2 <= MERGE_THREADS * shares) lane_rows *= 2;
   const int quads = WAVE / lane_rows, quad = lane_id() % quads, own_row = lane_id() / quads;
-  // The first time without partial results, while decode runs: the instructions have to come from memory too.
-  u32 rehearsing = 1;
-  pin(rehearsing);
-  int group = share * (MERGE_THREADS / WAVE) + wave_id();
   float scale = 1;
-  while (group * quads < QUADS) {
+  const auto begin_for_good = [&] {
+    wait_for_previous();
+//@ value_scale
+    scale = value_scale;
+  };
+  // Where kernels start early: the first time without partial results, while decode runs, since the instructions have to
+  // come from memory too.
+  u32 rehearsing = STARTS_EARLY;
+  if constexpr (STARTS_EARLY)
+    pin(rehearsing);
+  else
+    begin_for_good();
+  int group = share * (MERGE_THREADS / WAVE) + wave_id();
+  while (group * quads < all_quads) {
     const int last = rehearsing ? -1 : last_part;
-    const bool inside = group * quads + quad < QUADS;
+    const bool inside = group * quads + quad < all_quads;
     const int place = inside ? (group * quads + quad) * 4 : 0, column = place / HEAD_DIM_V, at = place % HEAD_DIM_V;
+    const u32 channel = (u32)partial_channel(at);
+    const int top = top_word(channel);
     const float *partials = (const float *)workspace + column * PARTIAL_WORDS;
     float highest = NEVER, lowest = NEVER, total = 0, x[4] = {0, 0, 0, 0};
     int first = first_part + own_row;
@@ -66,10 +82,11 @@ KERNEL_REGISTERS(MERGE_REGISTERS) void heddle_merge(
       float output[BATCH][4], numbers[BATCH][4];
       UNROLL for (int n = 0; n < BATCH; n++) {
         const int p = first + n * lane_rows;
-        const float *partial = partials + (i64)(2 * p + (p == first_part ? 1 : 0)) * (HEADS * PARTIAL_WORDS);
+        const float *partial = partials + (i64)(2 * p + (p == first_part ? 1 : 0)) * (ROWS * HEADS * PARTIAL_WORDS);
         if (p <= last) {
           load_partial(output[n], partial + at);
           load_partial(numbers[n], partial + HEAD_DIM_V);
+          if (top > 0) numbers[n][0] = partial[HEAD_DIM_V + top];
         } else {
           UNROLL for (int i = 0; i < 4; i++) output[n][i] = 0;
           numbers[n][0] = numbers[n][1] = NEVER;
@@ -103,17 +120,16 @@ KERNEL_REGISTERS(MERGE_REGISTERS) void heddle_merge(
       lowest = new_lowest;
     }
     if (rehearsing) {
-      wait_for_previous();
-//@ value_scale
-      scale = value_scale;
+      begin_for_good();
       rehearsing = 0;
       continue;
     }
     if (inside && own_row == 0) {
-      const i64 query = (i64)item * HEADS + column;
-      const float root = exp2_fast(0.5f * (highest - lowest));
+      const i64 query = query_of(sequence, kv_head, kv_heads, query_rows, column);
+//@ sink line_merge
+      const float root = exp2_fast(0.5f * (highest - lowest)); // the power itself may be too small for fp32
       const float inverse = total > 0 || total != total ? root * reciprocal_fast(total) : 0.0f;
-      UNROLL for (int i = 0; i < 4; i++) store_output(out, query * HEAD_DIM_V + partial_channel(at + i), x[i] * root * inverse * scale);
+      UNROLL for (int i = 0; i < 4; i++) store_output(out, query * HEAD_DIM_V + partial_channel(at + i), x[i] * root * inverse * scale_behind(channel, scale));
       if (at == 0) {
 //@ store_lse line_merge
       }

@@ -20,6 +20,7 @@ typedef __bf16 bf16x16_t __attribute__((ext_vector_type(16)));
 
 #define DEVICE static __attribute__((device)) inline __attribute__((always_inline))
 #define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
+#define KERNEL_REGISTERS(threads, registers) KERNEL(threads)
 #define SHARED static __attribute__((shared))
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY_4 _Pragma("unroll 4")
@@ -58,6 +59,15 @@ DEVICE int bits_set(u64 x) { return __builtin_popcountll(x); }
 DEVICE float lane_xor(float x, int mask) {
   return float_of((u32)__builtin_amdgcn_ds_bpermute((lane_id() ^ mask) << 2, (int)bits_of(x)));
 }
+// What is the same in all lanes, in a scalar register.
+DEVICE int uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
+DEVICE int lane_value(int x, int lane) { return __builtin_amdgcn_readlane(x, lane); }
+// The value of the lane `step` below, its own where there is none.
+DEVICE int lane_below(int x, int step) {
+  return __builtin_amdgcn_ds_bpermute((lane_id() >= step ? lane_id() - step : lane_id()) << 2, x);
+}
+// The highest lane for which `x` holds.
+DEVICE int highest_lane(bool x) { return 63 - __builtin_clzll(lanes_with<WAVE>(x)); }
 // The value of the lane 8 further on, within each row of 16 lanes (DPP row_ror:8).
 DEVICE float lane_plus_8(float x) {
   return float_of((u32)__builtin_amdgcn_update_dpp(0, (int)bits_of(x), 0x128, 0xf, 0xf, true));
@@ -96,6 +106,24 @@ DEVICE void keep_order() { __builtin_amdgcn_sched_barrier(0); }
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
 DEVICE void pin(u32 &word) { asm volatile("" : "+v"(word)); }
 
+// The number as it is; but what follows from it is not worked out before a loop and kept.
+DEVICE int anew(int x) {
+  asm volatile("" : "+v"(x));
+  return x;
+}
+DEVICE int anew_uniform(int x) {
+  asm volatile("" : "+s"(x));
+  return x;
+}
+// The kernel's arguments where they lie, to be read once more.
+#define GLOBAL __attribute__((address_space(1)))
+#define CONSTANT __attribute__((address_space(4)))
+template <typename Arguments> DEVICE const CONSTANT Arguments *arguments_again() {
+  const CONSTANT Arguments *again = (const CONSTANT Arguments *)__builtin_amdgcn_kernarg_segment_ptr();
+  asm volatile("" : "+s"(again));
+  return again;
+}
+
 // A word that is used half by half: LLVM 22 on gfx1250 otherwise loses one that was loaded with others after its first use
 // (docs/targets.md).
 DEVICE void keep_whole(u32 &word) {
@@ -118,6 +146,16 @@ template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int
     u32 x = BYTES == 2 ? (u32) * (const u16 *)from : (u32)*from;
     words[byte / 4] = byte % 4 ? words[byte / 4] | x << byte % 4 * 8 : x;
   }
+}
+
+// Kernels start when the one before has ended.
+DEVICE void wait_for_previous() {}
+DEVICE void let_next_start() {}
+
+// Four words of a partial result that the kernel before has written.
+DEVICE void load_partial(float *x, const float *from) {
+  const u32x4 words = *(const u32x4 *)from;
+  UNROLL for (int i = 0; i < 4; i++) x[i] = float_of(words[i]);
 }
 
 // Number formats: PER_WORD values in a 32-bit word, lowest first; pack rounds to nearest even.

@@ -7,7 +7,7 @@ typedef long long i64;
 
 #define DEVICE static __device__ __forceinline__
 #define KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
-#define KERNEL_REGISTERS(registers) extern "C" __global__ __maxnreg__(registers)
+#define KERNEL_REGISTERS(threads, registers) extern "C" __global__ __maxnreg__(registers)
 #define SHARED __shared__
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY_4 _Pragma("unroll 4")
@@ -46,6 +46,7 @@ template <int LANES> DEVICE u64 lanes_with(bool yes) { return __ballot_sync(0xff
 DEVICE int bits_set(u64 x) { return __popcll(x); }
 // The value of the lane whose number differs in the bits of `mask`.
 DEVICE float lane_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE int uniform(int x) { return x; } // the same in all lanes already
 DEVICE int lane_value(int x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
 // The value of the lane `step` below, its own where there is none.
 DEVICE int lane_below(int x, int step) { return __shfl_up_sync(0xffffffffu, x, step); }
@@ -67,6 +68,13 @@ DEVICE void keep_order() { asm volatile("" ::: "memory"); }
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
 DEVICE void pin(u32 &word) { asm volatile("" : "+r"(word)); }
 
+// The number as it is; but what follows from it is not worked out before a loop and kept.
+DEVICE int anew(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+DEVICE int anew_uniform(int x) { return anew(x); }
+
 // K and V are read once: loads say so. (What comes AGAIN comes from L2, which keeps it all the same.) BYTES is 1, 2, 4, 8
 // or 16; `byte` is the place in `words`.
 template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int byte, const u8 *from) {
@@ -84,6 +92,17 @@ template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int
     u32 x = BYTES == 2 ? (u32) * (const u16 *)from : (u32)*from;
     words[byte / 4] = byte % 4 ? words[byte / 4] | x << byte % 4 * 8 : x;
   }
+}
+
+// Until the kernel before this one has ended and what it wrote is visible. Nothing that it may write is read earlier.
+DEVICE void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// The next kernel's workgroups may take up what this one leaves free.
+DEVICE void let_next_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+// Four words of a partial result that the kernel before has written.
+DEVICE void load_partial(float *x, const float *from) {
+  const float4 words = __ldcg((const float4 *)from);
+  x[0] = words.x, x[1] = words.y, x[2] = words.z, x[3] = words.w;
 }
 
 // Number formats: PER_WORD values in a 32-bit word, lowest first; pack rounds to nearest even.

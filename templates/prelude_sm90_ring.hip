@@ -20,11 +20,6 @@ DEVICE void wait_for(u32 bar, u32 parity) {
                : "memory");
 }
 
-// Until the kernel before this one has ended and what it wrote is visible. Nothing that it may write is read earlier.
-DEVICE void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-// The next kernel's workgroups may take up what this one leaves free.
-DEVICE void let_next_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-
 // Registers that a warpgroup gives back, or takes of those that others of its workgroup gave back.
 template <int REGISTERS> DEVICE void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS)); }
 template <int REGISTERS> DEVICE void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS)); }
@@ -37,11 +32,6 @@ DEVICE void store_shared(u8 *to, const u32 *words) { *(uint4 *)to = make_uint4(w
 
 DEVICE void store_partial(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
 DEVICE void store_partial(float *to, float a, float b, float c, float d) { *(float4 *)to = make_float4(a, b, c, d); }
-// Four words of a partial result that the kernel before has written.
-DEVICE void load_partial(float *x, const float *from) {
-  const float4 words = __ldcg((const float4 *)from);
-  x[0] = words.x, x[1] = words.y, x[2] = words.z, x[3] = words.w;
-}
 
 // Copies of one use: they leave the second-level cache first.
 DEVICE u64 read_once_policy() {

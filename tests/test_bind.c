@@ -600,7 +600,7 @@ Test(split, nothing_to_do_is_one_split) {
 }
 
 Test(launch, a_line_is_cut_by_the_device_and_evenly_where_that_costs_little) {
-  const split_facts line = {128, 1}, twice = {128, 2};
+  const split_facts line = {128, 1, 0}, twice = {128, 2, 0};
   cr_expect_eq(launch_splits(line, 1, 1, 132), 132, "whatever the lengths are");
   cr_expect_eq(launch_splits(line, 1, 1 << 20, 132), 132);
   cr_expect_eq(launch_splits(line, 64, 8192, 132), 128, "two parts an item");
@@ -614,11 +614,23 @@ Test(launch, a_line_is_cut_by_the_device_and_evenly_where_that_costs_little) {
   }
 }
 
+Test(launch, workgroups_that_take_the_same_part_are_so_many_fewer_parts) {
+  descriptor d = {.line_parts = 3, .kernel_count = 2};
+  d.kernels[0].grid[0] = (extent){1, 1, 2, {DIM_SEQS, DIM_ROWS}}; /* makes lists */
+  d.kernels[1].grid[0] = (extent){1, 1, 1, {DIM_SPLITS}};
+  d.kernels[1].grid[1] = (extent){4, 1, 0, {DIM_SEQS}};
+  split_facts facts = split_facts_of(&d);
+  cr_expect_eq(facts.line_shares, 4);
+  cr_expect_eq(line_resident(facts, 64), 48, "192 workgroups are there at a time");
+  cr_expect_eq(launch_splits(facts, 1, 4096, 64), 48);
+  cr_expect_eq(line_resident(facts, 1), 3, "fewer workgroups than share a part");
+}
+
 Test(launch, splits_beyond_a_tile_each_are_of_no_use_but_on_a_line) {
-  cr_expect_eq(useful_splits((split_facts){64, 0}, 8, 8 * 64), 8);
-  cr_expect_eq(useful_splits((split_facts){64, 0}, 9, 8 * 64), 8);
-  cr_expect_eq(useful_splits((split_facts){64, 0}, 9, 0), 1);
-  cr_expect_eq(useful_splits((split_facts){64, 1}, 132, 1), 132);
+  cr_expect_eq(useful_splits((split_facts){64, 0, 0}, 8, 8 * 64), 8);
+  cr_expect_eq(useful_splits((split_facts){64, 0, 0}, 9, 8 * 64), 8);
+  cr_expect_eq(useful_splits((split_facts){64, 0, 0}, 9, 0), 1);
+  cr_expect_eq(useful_splits((split_facts){64, 1, 0}, 132, 1), 132);
 }
 
 /* A device that writes down its launches. */

@@ -511,18 +511,21 @@ Test(emit, operations_a_spec_can_ask_for_have_names) {
 
 Test(emit, a_variants_text_is_read_back_and_has_one_spelling) {
   static const int numbers[] = {0, 1, 2, 9, 10, 16};
-  for (int i = 0; i < 3 * 6 * 6 * 6; i++) {
+  for (int i = 0; i < 3 * 6 * 6 * 6 * 2; i++) {
     variant v = {.structure = (structure)(i % 3),
                  .waves = numbers[i / 3 % 6],
                  .stages = numbers[i / 18 % 6],
-                 .resident = numbers[i / 108],
-                 .tile = i % 7 * 64};
+                 .resident = numbers[i / 108 % 6],
+                 .tile = i % 7 * 64,
+                 .line = i >= 648};
     variant back;
     text t;
     text_init(&t);
     variant_write(&v, &t);
     cr_assert(variant_parse(text_string(&t), &back), "%s", text_string(&t));
-    cr_expect_eq(memcmp(&back, &v, sizeof v), 0, "%s", text_string(&t));
+    cr_expect(back.structure == v.structure && back.waves == v.waves && back.stages == v.stages &&
+                  back.resident == v.resident && back.tile == v.tile && back.line == v.line,
+              "%s", text_string(&t));
     text_finish(&t);
   }
   static const char *const refused[] = {"",
@@ -550,6 +553,10 @@ Test(emit, a_variants_text_is_read_back_and_has_one_spelling) {
                                         "w99999999999999999999",
                                         "s4-w4",
                                         "w4-ring",
+                                        "w4-line",
+                                        "line-ring",
+                                        "line-line",
+                                        "lines",
                                         "ring-direct",
                                         "auto",
                                         "ringw4",
@@ -573,6 +580,37 @@ Test(emit, the_variant_reaches_descriptor_and_source) {
   cr_expect_str_eq(two.descriptor.contract_key, eight.descriptor.contract_key);
   emission_finish(&two);
   emission_finish(&eight);
+}
+
+/* 304 compute units; a batch of three lists by rows, one sequence and 17 kv heads has no other workspace than
+ * one of a single list. */
+Test(emit, parts_of_a_line_have_a_grid_and_workspace_whatever_the_batch) {
+  int64_t dims[DIM_COUNT] = {
+      [DIM_SEQS] = 1, [DIM_ROWS] = 1, [DIM_KV_HEADS] = 1, [DIM_SPLITS] = 608, [DIM_LIST_WIDTH] = 9};
+  contract mla = shipped("deepseek-mla-bf16"), blocks = shipped("minimax-m3-sparse-blocks-fp8");
+  const contract *contracts[] = {&mla, &blocks};
+  for (int i = 0; i < 2; i++)
+    for (size_t n = 0; n < target_count(); n++) {
+      const contract *c = contracts[i];
+      emission e = emitted(c, OPERATION_DECODE, &(variant){.line = true}, target_at(n));
+      const descriptor *d = &e.descriptor;
+      const kernel_descriptor *decode = &d->kernels[d->kernel_count - 2],
+                              *merge = &d->kernels[d->kernel_count - 1];
+      cr_expect_gt(d->line_parts, 0);
+      cr_expect_str_eq(decode->symbol, "heddle_decode");
+      cr_expect_eq(extent_value(&decode->grid[0], dims), 608);
+      cr_expect_eq(extent_value(&merge->grid[0], dims), 608);
+      cr_expect_eq(extent_value(&decode->grid[2], dims), 1);
+      cr_expect_eq(decode->waits_itself, target_at(n)->family == FAMILY_CUDA);
+      int64_t bytes = extent_value(&d->workspace, dims);
+      cr_expect_eq(bytes, 608 * 2 * (int64_t)c->query.heads_per_kv * (c->head_dim.v + 4) * 4, "%s",
+                   target_at(n)->name);
+      dims[DIM_SEQS] = 3, dims[DIM_KV_HEADS] = 17;
+      cr_expect_eq(extent_value(&d->workspace, dims), bytes);
+      cr_expect_eq(extent_value(&decode->grid[1], dims), decode->grid[1].multiplier);
+      dims[DIM_SEQS] = dims[DIM_KV_HEADS] = 1;
+      emission_finish(&e);
+    }
 }
 
 /* ---- the contract decides the source ---- */

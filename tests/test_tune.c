@@ -82,7 +82,7 @@ Test(tune, the_spec_bounds_the_space) {
               "%s", s.items[i].name);
   int64_t splits[TUNE_MAX_SPLITS], policy;
   int count =
-      tune_splits_of(&s, &(tune_shape){4, 8192, 1, 1, false}, (split_facts){128, 0}, 132, splits, &policy);
+      tune_splits_of(&s, &(tune_shape){4, 8192, 1, 1, false}, (split_facts){128, 0, 0}, 132, splits, &policy);
   for (int i = 0; i < count; i++)
     cr_expect(splits[i] == 1 || splits[i] == 8 || splits[i] == policy, "%d", (int)splits[i]);
 }
@@ -91,7 +91,7 @@ Test(tune, parts_of_a_line_are_tried_full_and_half) {
   tune_space s = space_of(shuffled, "sm_90");
   int64_t splits[TUNE_MAX_SPLITS], policy;
   int count =
-      tune_splits_of(&s, &(tune_shape){4, 100, 1, 1, false}, (split_facts){128, 2}, 132, splits, &policy);
+      tune_splits_of(&s, &(tune_shape){4, 100, 1, 1, false}, (split_facts){128, 2, 0}, 132, splits, &policy);
   cr_expect_eq(count, 2, "%d", count);
   cr_expect(splits[0] == 132 && splits[1] == 264 && policy == 264, "lengths set no limit");
 }
@@ -102,7 +102,7 @@ Test(tune, splits_hold_the_policys_and_never_more_than_a_tile_each) {
     for (int64_t length = 64; length <= 131072; length *= 4) {
       int64_t splits[TUNE_MAX_SPLITS], policy;
       bool found = false;
-      int count = tune_splits_of(&s, &(tune_shape){seqs, length, 2, 1, false}, (split_facts){128, 0}, 132,
+      int count = tune_splits_of(&s, &(tune_shape){seqs, length, 2, 1, false}, (split_facts){128, 0, 0}, 132,
                                  splits, &policy);
       cr_expect_eq(policy, split_policy(seqs, 2, length, 128, 132));
       for (int i = 0; i < count; i++) {

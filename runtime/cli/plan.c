@@ -108,6 +108,11 @@ static hd_status solve(plan_work *r, diags *d) {
   const contract *c = &r->file.spec.contract;
   hd_status status = r->has_shape ? choose(r, d) : HD_OK;
   if (status == HD_OK) status = plan_solve(c, &r->variant, r->target, &r->solution, d);
+  if (status == HD_OK && r->has_shape && r->solution.plan.line && !r->solution.on_line) {
+    diags_errorf(d, "plan.line", NULL,
+                 "how waves take a part of the line of tiles is not drawn; without --shape the rest of the plan is");
+    status = HD_DECLINED;
+  }
   if (status == HD_OK)
     status = emit_operation(c, OPERATION_DECODE, &r->variant, r->target, templates_embedded(), &r->made, d);
   if (status != HD_OK) return status;

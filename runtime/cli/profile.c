@@ -52,6 +52,14 @@ static int read_shape(request *r) {
                             .length_count = 1,
                             .lengths = {{0, 0, (int)r->shape.length}},
                             .repeat = (int)r->shape.seqs};
+  if (cli_flag(r->c, "ragged")) {
+    int32_t lengths[CASE_MAX_SEQS];
+    bench_lengths(&r->shape, true, lengths);
+    r->inputs.length_count = (int)r->shape.seqs;
+    r->inputs.repeat = 0;
+    for (int64_t i = 0; i < r->shape.seqs; i++)
+      r->inputs.lengths[i] = (case_length){.tokens = lengths[i]};
+  }
   return EXIT_FINE;
 }
 
@@ -236,6 +244,7 @@ static const cli_option profile_options[] = {
     {"device", 'd', OPTION_TEXT, "DEVICE", "emu:gfx942, emu:gfx950, emu:gfx1201 or emu:gfx1250", 0, 0},
     {"shape", 's', OPTION_TEXT, "SHAPE",
      "SEQSxLENGTHxKV_HEADS, xG for another heads_per_kv (default: 1x1024x1)", 0, 0},
+    {"ragged", 0, OPTION_FLAG, NULL, "every eighth sequence that long, the others 1/16 to 5/16 of it", 0, 0},
     {"split", 0, OPTION_INT, "N", "workgroups that share one sequence and kv head (default: by policy)", 1,
      4096},
     {"top", 0, OPTION_INT, "N", "memory instructions to list a kernel (default: 10)", 0, 1000},

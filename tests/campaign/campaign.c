@@ -21,12 +21,13 @@ static const char usage[] =
     "  --points N      pairwise: only the first N points of the array\n"
     "  --jobs N        processes (default: cores)\n"
     "  --seconds N     what one spec may take (default: 300)\n"
+    "  --line          every decode shares out the line of tiles\n"
     "  --json FILE     what was done, for programs\n"
     "  --holes         pairwise: list the pairs that are not served, and run nothing\n"
     "HEDDLE_CACHE_DIR: where compiled kernels are kept.\n";
 
 typedef struct settings {
-  bool fuzz, holes_only;
+  bool fuzz, holes_only, line;
   const char *devices[MAX_DEVICES], *targets[MAX_DEVICES];
   int device_count;
   uint64_t seed;
@@ -139,6 +140,7 @@ static void plan_pairwise(campaign *c, int at) {
     space_write_spec(p, name, &yaml);
     keep_text(c, job, &yaml);
     job->variant = space_variant(p);
+    job->variant.line |= c->settings.line;
     job->only = space_value(p, "run.case");
     job->split = atoi(space_value(p, "run.split"));
     job->padded = strcmp(space_value(p, "run.strides"), "padded") == 0;
@@ -162,6 +164,7 @@ static void plan_fuzz(campaign *c) {
     random_spec(&r, name, &yaml);
     keep_text(c, job, &yaml);
     job->variant.waves = waves[random_below(&r, 7)];
+    job->variant.line = c->settings.line;
     job->only = "random-";
     job->random_cases = c->settings.shapes;
     job->split = random_below(&r, 3) ? 0 : 1 + random_below(&r, 12);
@@ -296,9 +299,10 @@ static bool read_settings(int argc, char **argv, settings *s) {
                    {"--points", 1, &s->points},
                    {"--jobs", 1, &s->jobs},
                    {"--seconds", 1, &s->seconds}};
-    bool known = strcmp(argv[i], "--holes") == 0;
-    s->holes_only = s->holes_only || known;
-    if (known) continue;
+    bool holes = strcmp(argv[i], "--holes") == 0, line = strcmp(argv[i], "--line") == 0, known = false;
+    s->holes_only |= holes;
+    s->line |= line;
+    if (holes || line) continue;
     if (i + 1 >= argc) return false;
     const char *name = argv[i++];
     for (size_t n = 0; n < sizeof numbers / sizeof numbers[0] && !known; n++) {

@@ -53,7 +53,7 @@ const space_field space_fields[] = {
     {"logits.softcap", {"none", "5", "30"}},
     {"output.dtype", {"bf16", "fp16", "fp32"}},
     {"output.lse", {"false", "true"}},
-    {"run.variant", {"default", "w1", "w2", "w4", "w8"}},
+    {"run.variant", {"default", "w1", "w2", "w4", "w8", "line", "line-w2"}},
     {"run.split", {"0", "1", "2", "3", "7", "16"}},
     {"run.strides", {"dense", "padded"}},
     {"run.case",

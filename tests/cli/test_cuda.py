@@ -68,7 +68,9 @@ class Cuda(Case):
                        dict(dtype='fp8_e5m2', scale='{granularity: token, dtype: fp16}', layout=hnd),
                        dict(dtype='{k: int8, v: fp8_e4m3}', scale='{granularity: tensor, source: argument}', layout=hnd),
                        dict(dtype='{k: fp16, v: bf16}', scale=None, layout=hnd, select='{form: table, per: kv_head, index: int64}')):
-            self.compiles(self.file('direct.yaml', spec(**fields)), '--variant', 'direct')
+            path = self.file('direct.yaml', spec(**fields))
+            for variant in ('direct', 'direct-line'):
+                self.compiles(path, '--variant', variant)
 
 
 if __name__ == '__main__':

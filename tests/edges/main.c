@@ -3,12 +3,13 @@
 #include <string.h>
 
 static const char usage[] =
-    "edges [--device DEVICE] [--only NAME]   (default: emu:gfx950; --list: the names)\n";
+    "edges [--device DEVICE] [--variant VARIANT] [--only NAME]   (default: emu:gfx950; --list: the names)\n";
 
 int main(int argc, char **argv) {
   const edge_test *const all[] = {edges_of_values, edges_of_memory, edges_of_shapes, edges_of_launches,
                                   edges_of_numbers};
   const char *name = "emu:gfx950", *only = "";
+  variant decode = {0};
   bool list = false;
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--list") == 0)
@@ -17,6 +18,8 @@ int main(int argc, char **argv) {
       name = argv[++i];
     else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
       only = argv[++i];
+    else if (strcmp(argv[i], "--variant") == 0 && i + 1 < argc && variant_parse(argv[i + 1], &decode))
+      i++;
     else
       return fputs(usage, stderr), 2;
   }
@@ -31,7 +34,7 @@ int main(int argc, char **argv) {
   }
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     for (const edge_test *t = all[i]; t->name; t++) {
-      edge e = {.session = &s};
+      edge e = {.session = &s, .variant = decode};
       if (!strstr(t->name, only)) continue;
       if (list) {
         puts(t->name);

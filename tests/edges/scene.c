@@ -27,7 +27,7 @@ bool scene_init(scene *s, edge *e, const char *yaml, const verify_case *from) {
   spec parsed;
   diags d;
   random_state r = {7};
-  const variant v = {0};
+  const variant plain = {0};
   *s = (scene){.edge = e};
   diags_init(&d);
   hd_status status = spec_parse(yaml, strlen(yaml), &parsed, &d);
@@ -35,9 +35,9 @@ bool scene_init(scene *s, edge *e, const char *yaml, const verify_case *from) {
   s->contract = contract_resolve(&parsed.contract, e->session->target->fp8);
   spec_finish(&parsed);
   s->scale = oracle_logits_scale(&s->contract, 1.0 / sqrt((double)s->contract.head_dim.qk));
-  status = session_load(e->session, &s->contract, "edge", OPERATION_WRITE, &v, &s->write, &d);
+  status = session_load(e->session, &s->contract, "edge", OPERATION_WRITE, &plain, &s->write, &d);
   if (status == HD_OK)
-    status = session_load(e->session, &s->contract, "edge", OPERATION_DECODE, &v, &s->decode, &d);
+    status = session_load(e->session, &s->contract, "edge", OPERATION_DECODE, &e->variant, &s->decode, &d);
   if (status == HD_OK)
     status = verify_data_init(&s->data, &s->contract, from, s->decode.descriptor->tile_tokens, &r, &d);
   if (status != HD_OK) return fail_with(e, "building", &d);

@@ -9,6 +9,7 @@
 /* One test. */
 typedef struct edge {
   session *session;
+  variant variant; /* of decode */
   bool failed;
   char problem[400]; /* the first */
 } edge;

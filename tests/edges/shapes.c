@@ -159,14 +159,13 @@ static void right_or_declined(edge *e, const char *yaml, const char *what, const
   const verify_case from = {
       .name = "edge", .kv_heads = 2, .length_count = 3, .lengths = {{1, 0, 1}, {0, 1, -1}, {0, 0, 3}}};
   const int splits[] = {2, 0};
-  const variant v = {0};
   spec parsed;
   diags d;
   diags_init(&d);
   hd_status status = spec_parse(yaml, strlen(yaml), &parsed, &d);
   if (status == HD_OK) {
     contract c = contract_resolve(&parsed.contract, e->session->target->fp8);
-    status = emit_check(&c, OPERATION_DECODE, &v, e->session->target, &d);
+    status = emit_check(&c, OPERATION_DECODE, &e->variant, e->session->target, &d);
     spec_finish(&parsed);
   }
   if (code)
