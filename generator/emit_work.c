@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Registers of a merge kernel's thread, where a compiler is told. */
-enum { MERGE_REGISTERS = 64 };
+enum { MERGE_REGISTERS = 80 };
 
 /* The lines of each fence. */
 static const struct {
