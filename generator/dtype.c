@@ -24,6 +24,9 @@ typedef struct dtype_row {
   uint32_t overflow_code; /* what a finite value beyond the largest one becomes */
   uint32_t nan_code;      /* the NaN that is written */
   bool zero_is_unsigned;  /* the code of −0 is the NaN ("uz") */
+  unsigned uses;
+  const char *format;
+  double least_cosine;
 } dtype_row;
 
 /* Sources: IEEE 754 (fp16, fp32); OCP 8-bit Floating Point Specification 1.0 (e4m3fn, e5m2); AMD CDNA3 ISA
@@ -39,21 +42,9 @@ typedef struct dtype_row {
 #define BYTE CODEC_BYTE, 0, 0, 0, 0, 0, 0, 0, true
 #define POWER CODEC_POWER, 8, 0, 127, 0xfe, 0, 0xfe, 0xff, true
 
-#define ENCODING_DTYPE_BF16 FLOAT_BF16
-#define ENCODING_DTYPE_FP16 FLOAT_FP16
-#define ENCODING_DTYPE_FP32 FLOAT_FP32
-#define ENCODING_DTYPE_FP8_E4M3FN FLOAT_E4M3FN
-#define ENCODING_DTYPE_FP8_E4M3FNUZ FLOAT_E4M3FNUZ
-#define ENCODING_DTYPE_FP8_E5M2 FLOAT_E5M2
-#define ENCODING_DTYPE_INT8 INTEGER
-#define ENCODING_DTYPE_E8M0 POWER
-#define ENCODING_DTYPE_INT32 INTEGER
-#define ENCODING_DTYPE_INT64 INTEGER
-#define ENCODING_DTYPE_UINT8 BYTE
-#define ENCODING_DTYPE_FP8_E4M3 FLOAT_E4M3FN
-
 static const dtype_row rows[DTYPE_COUNT] = {
-#define X(name, text, bytes, max) {text, bytes, max, ENCODING_##name},
+#define X(name, text, bytes, max, encoding, uses, format, cosine)                                            \
+  {text, bytes, max, encoding, uses, format, cosine},
     DTYPE_LIST(X)
 #undef X
 };
@@ -68,6 +59,37 @@ int dtype_bytes(dtype d) {
 
 double dtype_max(dtype d) {
   return rows[d].max;
+}
+
+double dtype_lowest(dtype d) {
+  const dtype_row *f = &rows[d];
+  if (f->codec == CODEC_FLOAT) return -f->max;
+  return f->codec == CODEC_INTEGER ? -ldexp(1, 8 * f->bytes - 1) : 0;
+}
+
+bool dtype_is_dialect(dtype d) {
+  return dtype_is_fp8(d) && rows[d].mantissa_bits == 3 && d != DTYPE_FP8_E4M3;
+}
+
+bool dtype_is_integer(dtype d) {
+  return rows[d].codec == CODEC_INTEGER;
+}
+
+double dtype_flushes_below(dtype d) {
+  const dtype_row *f = &rows[d];
+  return f->codec == CODEC_FLOAT && f->zero_is_unsigned ? ldexp(1, -f->bias - f->mantissa_bits) : 0;
+}
+
+bool dtype_serves(dtype d, dtype_use use) {
+  return (rows[d].uses & (unsigned)use) != 0;
+}
+
+const char *dtype_format(dtype d) {
+  return rows[d].format;
+}
+
+double dtype_least_cosine(dtype d) {
+  return rows[d].least_cosine;
 }
 
 bool dtype_is_fp8(dtype d) {

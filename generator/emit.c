@@ -79,13 +79,8 @@ void variant_write(const variant *v, text *out) {
 }
 
 const char *format_of(dtype d) {
-  static const char *const names[DTYPE_COUNT] = {
-      [DTYPE_BF16] = "format_bf16",    [DTYPE_FP16] = "format_fp16",
-      [DTYPE_FP32] = "format_fp32",    [DTYPE_FP8_E5M2] = "format_fp8_e5m2",
-      [DTYPE_INT8] = "format_int8",    [DTYPE_FP8_E4M3FN] = "format_fp8",
-      [DTYPE_FP8_E4M3] = "format_fp8", [DTYPE_FP8_E4M3FNUZ] = "format_fp8",
-  };
-  return names[d] ? names[d] : "format_fp32";
+  const char *format = dtype_format(d);
+  return format ? format : dtype_format(DTYPE_FP32);
 }
 
 static const char *find_template(const template_source *templates, const char *file, size_t *out_length,

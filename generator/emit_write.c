@@ -74,6 +74,7 @@ static int stored_arrays(const contract *c, stored_array out[MOST_ARRAYS]) {
 static void write_side(const contract *c, const stored_array *a, text *out) {
   dtype kv = a->dtype;
   double qmax = c->scale.writer.qmax > 0 ? c->scale.writer.qmax : dtype_max(kv);
+  const double flush = dtype_flushes_below(kv);
   const double floor = (double)((float)c->scale.writer.amax_floor / (float)qmax);
   double zero_row_scale = c->scale.writer.zero_row == ZERO_ROW_VALUE ? c->scale.writer.zero_value
                           : floor > c->scale.writer.scale_floor      ? floor
@@ -82,9 +83,8 @@ static void write_side(const contract *c, const stored_array *a, text *out) {
     const char *name;
     double value;
   } floats[] = {{"LARGEST", dtype_max(kv)},
-                {"LOWEST", kv == DTYPE_INT8 ? -128.0 : -dtype_max(kv)},
-                /* e4m3fnuz has no -0; its smallest value is 2^-10 and half of it still rounds to 0 */
-                {"FLUSH", kv == DTYPE_FP8_E4M3FNUZ ? 0x1p-11 : -1.0},
+                {"LOWEST", dtype_lowest(kv)},
+                {"FLUSH", flush > 0 ? flush : -1.0},
                 {"ZERO_ROW", zero_row_scale},
                 {"QMAX", qmax}};
   const struct {

@@ -1,22 +1,23 @@
 #include "plan_internal.h"
 
-static bool is_one_of(dtype d, const dtype *list, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (list[i] == d) return true;
-  return false;
+/* Declines a format that has no such use, and lists those that have. */
+static void check_use(dtype d, dtype_use use, const char *code, const char *field, diags *errors) {
+  if (dtype_serves(d, use)) return;
+  text allowed;
+  text_init(&allowed);
+  for (int i = 0; i < DTYPE_COUNT; i++)
+    if (dtype_serves((dtype)i, use))
+      text_addf(&allowed, "%s%s", allowed.length ? ", " : "", dtype_name((dtype)i));
+  diags_decline(errors, code, field, dtype_name(d), "%s", text_string(&allowed));
+  text_finish(&allowed);
 }
 
-#define ONE_OF(d, ...)                                                                                       \
-  is_one_of(d, (const dtype[]){__VA_ARGS__}, sizeof((const dtype[]){__VA_ARGS__}) / sizeof(dtype))
-
-static void check_dtype(dtype d, const target *t, diags *errors) {
-  if (ONE_OF(d, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ) && d != t->fp8)
+static void check_cache_dtype(dtype d, const target *t, diags *errors) {
+  if (dtype_is_dialect(d) && d != t->fp8)
     diags_decline(errors, "decline.dialect", "kv.dtype", dtype_name(d),
                   "%s, the fp8 dialect of %s, or fp8_e4m3", dtype_name(t->fp8), t->name);
-  else if (!ONE_OF(d, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8_E4M3FN, DTYPE_FP8_E4M3FNUZ, DTYPE_FP8_E5M2,
-                   DTYPE_INT8))
-    diags_decline(errors, "decline.kv-dtype", "kv.dtype", dtype_name(d),
-                  "bf16, fp16, fp8_e4m3, fp8_e4m3fn, fp8_e4m3fnuz, fp8_e5m2, int8");
+  else
+    check_use(d, USE_CACHE, "decline.kv-dtype", "kv.dtype", errors);
 }
 
 /* What both operations ask of a contract. */
@@ -24,15 +25,12 @@ void check_cache(const contract *c, const target *t, unsigned kernel, const char
   if (!(c->kernels & kernel))
     diags_refusef(errors, "decline.kernels", "kernels", name, c->kernels & KERNEL_WRITE ? "write" : "decode",
                   "the contract has no %s kernel", name);
-  if (!ONE_OF(c->query.dtype, DTYPE_BF16, DTYPE_FP16))
-    diags_decline(errors, "decline.query-dtype", "query.dtype", dtype_name(c->query.dtype), "bf16, fp16");
-  check_dtype(c->kv.k_dtype, t, errors);
-  if (c->kv.v_dtype != c->kv.k_dtype) check_dtype(c->kv.v_dtype, t, errors);
-  bool group = c->scale.granularity == SCALE_GROUP;
-  if (c->scale.granularity != SCALE_NONE && !ONE_OF(c->scale.dtype, DTYPE_FP32, DTYPE_FP16) &&
-      !(group && c->scale.dtype == DTYPE_E8M0))
-    diags_decline(errors, "decline.scale-dtype", "scale.dtype", dtype_name(c->scale.dtype),
-                  group ? "fp32, fp16, e8m0" : "fp32, fp16");
+  check_use(c->query.dtype, USE_QUERY, "decline.query-dtype", "query.dtype", errors);
+  check_cache_dtype(c->kv.k_dtype, t, errors);
+  if (c->kv.v_dtype != c->kv.k_dtype) check_cache_dtype(c->kv.v_dtype, t, errors);
+  if (c->scale.granularity != SCALE_NONE)
+    check_use(c->scale.dtype, c->scale.granularity == SCALE_GROUP ? USE_GROUP_SCALE : USE_SCALE,
+              "decline.scale-dtype", "scale.dtype", errors);
 }
 
 /* Pages of a list are whole ones, and a list does not say where its tokens stood. */
@@ -55,12 +53,8 @@ void check_decode(const contract *c, diags *errors) {
     diags_decline_number(errors, "decline.heads-per-kv", "query.heads_per_kv", c->query.heads_per_kv,
                          "1 to 128");
   check_lists(c, errors);
-  if (!ONE_OF(c->select.index, DTYPE_INT32, DTYPE_INT64))
-    diags_decline(errors, "decline.select-index", "select.index", dtype_name(c->select.index),
-                  "int32, int64");
-  if (!ONE_OF(c->output.dtype, DTYPE_BF16, DTYPE_FP16, DTYPE_FP32))
-    diags_decline(errors, "decline.output-dtype", "output.dtype", dtype_name(c->output.dtype),
-                  "bf16, fp16, fp32");
+  check_use(c->select.index, USE_INDEX, "decline.select-index", "select.index", errors);
+  check_use(c->output.dtype, USE_OUTPUT, "decline.output-dtype", "output.dtype", errors);
 }
 
 void check_dim(const char *field, int channels, int most, diags *errors) {
@@ -70,8 +64,7 @@ void check_dim(const char *field, int channels, int most, diags *errors) {
 }
 
 void check_shape(const contract *c, const decode_plan *p, diags *errors) {
-  if (c->kv.tail.channels && !ONE_OF(c->kv.tail.dtype, DTYPE_BF16, DTYPE_FP16))
-    diags_decline(errors, "decline.tail", "kv.tail.dtype", dtype_name(c->kv.tail.dtype), "bf16, fp16");
+  if (c->kv.tail.channels) check_use(c->kv.tail.dtype, USE_QUERY, "decline.tail", "kv.tail.dtype", errors);
   if (c->kv.tail.channels % DIM_STEP != 0)
     diags_decline_number(errors, "decline.tail", "kv.tail.channels", c->kv.tail.channels, "a multiple of %d",
                          DIM_STEP);

@@ -92,11 +92,6 @@ static bool rows_are_short(const contract *c, int tile) {
          tokens * c->head_dim.v * dtype_bytes(c->kv.v_dtype) < LEAST_COPY;
 }
 
-static bool dtype_served(dtype d) {
-  return d == DTYPE_BF16 || d == DTYPE_FP16 || d == DTYPE_FP8_E4M3FN || d == DTYPE_FP8_E5M2 ||
-         d == DTYPE_INT8;
-}
-
 const char *ring_obstacle(const contract *c, const target *t) {
   if (!t->ring_prelude) return "the ring is not built for this target";
   if (dtype_bytes(c->query.dtype) != 2) return "the ring takes 16-bit queries";
@@ -111,8 +106,6 @@ const char *ring_obstacle(const contract *c, const target *t) {
   if (c->scale.granularity != SCALE_NONE && c->scale.granularity != SCALE_TENSOR &&
       c->scale.granularity != SCALE_TOKEN_HEAD)
     return "the ring takes scales of the tensor, or of each token and head";
-  if (!dtype_served(c->kv.k_dtype) || !dtype_served(c->kv.v_dtype))
-    return "the ring's products take bf16, fp16, and 8 bits that fp16 holds";
   if (c->query.heads_per_kv > 16) return "the ring holds 16 query heads per kv head";
   if (c->head_dim.qk != 64 && c->head_dim.qk != 128) return "the ring takes head_dim.qk 64 or 128";
   if (c->head_dim.v != 64 && c->head_dim.v != 128) return "the ring takes head_dim.v 64 or 128";
@@ -213,7 +206,8 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
   ring_plan p = {.target = t, .producers = PRODUCERS, .bulk = true};
   p.tile = v->tile ? v->tile : tile_of(c);
   if (p.tile != SHORT_TILE && p.tile != LONG_TILE) {
-    diags_decline_number(errors, "decline.tile", "tune.tile", p.tile, "%d or %d in a ring", SHORT_TILE, LONG_TILE);
+    diags_decline_number(errors, "decline.tile", "tune.tile", p.tile, "%d or %d in a ring", SHORT_TILE,
+                         LONG_TILE);
     return HD_DECLINED;
   }
   plan_operands(c, &p);

@@ -6,12 +6,9 @@
 #include <string.h>
 
 #define AT(member) offsetof(spec, contract.member)
-#define DTYPE(name) (1u << DTYPE_##name)
 #define WITH(name) (1u << SCALE_##name)
 
 enum {
-  CACHE_DTYPES = DTYPE(BF16) | DTYPE(FP16) | DTYPE(FP8_E4M3FN) | DTYPE(FP8_E4M3FNUZ) | DTYPE(FP8_E5M2) |
-                 DTYPE(INT8) | DTYPE(FP8_E4M3),
   WITH_SCALES = WITH(TENSOR) | WITH(HEAD) | WITH(TOKEN) | WITH(TOKEN_HEAD) | WITH(PAGE_HEAD) | WITH(GROUP),
   WITH_LAYOUT = WITH_SCALES & ~WITH(TENSOR),
   WITH_RULE = WITH(TOKEN) | WITH(TOKEN_HEAD) | WITH(GROUP) /* contract_writer_scales */
@@ -73,8 +70,7 @@ static const spec_field fields[] = {
     {"kernels", spec_parse_kernels, .derive = derive_kernels, .words = kernel_words},
 
     {.path = "query"},
-    {"query.dtype", spec_parse_dtype, .fallback = "bf16", .offset = AT(query.dtype),
-     .dtypes = DTYPE(BF16) | DTYPE(FP16)},
+    {"query.dtype", spec_parse_dtype, .fallback = "bf16", .offset = AT(query.dtype), .dtypes = USE_QUERY},
     {"query.heads_per_kv", spec_parse_integer, .offset = AT(query.heads_per_kv), .low = 1, .high = 128},
     {"query.rows", spec_parse_integer, .fallback = "1", .offset = AT(query.rows), .low = 1, .high = 8},
 
@@ -83,11 +79,11 @@ static const spec_field fields[] = {
 
     {.path = "kv"},
     {"kv.dtype", spec_parse_dtype_pair, .offset = AT(kv.k_dtype), .offset2 = AT(kv.v_dtype),
-     .dtypes = CACHE_DTYPES, .halves = {"k", "v"}},
+     .dtypes = USE_CACHE, .halves = {"k", "v"}},
     {"kv.page", spec_parse_integer, .offset = AT(kv.page), .low = 1, .high = 1 << 20},
     {"kv.tail", .fallback = "none"}, /* before kv.k, which has the other channels */
     {"kv.tail.channels", spec_parse_integer, .offset = AT(kv.tail.channels), .low = 1, .high = 4095},
-    {"kv.tail.dtype", spec_parse_dtype, .offset = AT(kv.tail.dtype), .dtypes = DTYPE(BF16) | DTYPE(FP16)},
+    {"kv.tail.dtype", spec_parse_dtype, .offset = AT(kv.tail.dtype), .dtypes = USE_QUERY},
     {.path = "kv.tail.at", .parse = spec_parse_tail_at},
     {.path = "kv.k", .parse = spec_parse_k},
     {.path = "kv.v", .parse = spec_parse_v},
@@ -101,7 +97,7 @@ static const spec_field fields[] = {
     {"scale.group", spec_parse_integer_pair, .offset = AT(scale.group_k), .offset2 = AT(scale.group_v),
      .low = 1, .high = 4096, .halves = {"k", "v"}, .granularities = WITH(GROUP)},
     {"scale.dtype", spec_parse_dtype, .fallback = "fp32", .offset = AT(scale.dtype),
-     .dtypes = DTYPE(FP32) | DTYPE(FP16) | DTYPE(E8M0), .granularities = WITH_SCALES},
+     .dtypes = USE_SCALE | USE_GROUP_SCALE, .granularities = WITH_SCALES},
     {"scale.k", spec_parse_scale_k, .derive = spec_default_scale_layout, .granularities = WITH_LAYOUT},
     {"scale.v", spec_parse_scale_v, .derive = spec_default_scale_layout, .granularities = WITH_LAYOUT},
     {"scale.writer", .fallback = "", .granularities = WITH_RULE},
@@ -119,8 +115,7 @@ static const spec_field fields[] = {
     {"select.form", spec_parse_word, .fallback = "table", .offset = AT(select.form), .words = form_words},
     {"select.block", spec_parse_integer, .offset = AT(select.block), .low = 1, .high = 1 << 20,
      .forms = 1u << SELECT_BLOCKS},
-    {"select.index", spec_parse_dtype, .fallback = "int32", .offset = AT(select.index),
-     .dtypes = DTYPE(INT32) | DTYPE(INT64)},
+    {"select.index", spec_parse_dtype, .fallback = "int32", .offset = AT(select.index), .dtypes = USE_INDEX},
     {"select.per", spec_parse_word, .derive = derive_per, .offset = AT(select.per), .words = per_words},
 
     {"mask", .fallback = ""},
@@ -137,7 +132,7 @@ static const spec_field fields[] = {
 
     {"output", .fallback = ""},
     {"output.dtype", spec_parse_dtype, .derive = derive_output_dtype, .offset = AT(output.dtype),
-     .dtypes = DTYPE(BF16) | DTYPE(FP16) | DTYPE(FP32)},
+     .dtypes = USE_OUTPUT},
     {"output.lse", spec_parse_flag, .fallback = "false", .offset = AT(output.lse), .words = boolean_words},
 
     {"split", .fallback = ""},

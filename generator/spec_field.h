@@ -27,7 +27,7 @@ struct spec_field {
   bool (*derive)(spec_reader *r, const spec_field *f);
   size_t offset, offset2; /* of the value in struct spec; of its second half where it has one */
   const spec_word *words; /* ends with a NULL word; NULL: none */
-  unsigned dtypes;        /* mask of 1 << dtype: formats allowed */
+  unsigned dtypes;        /* dtype_use, any of: formats allowed */
   double low, high;       /* numbers allowed; high 0: no bound */
   bool positive;          /* and not 0 */
   int number_kind;        /* what offset2 gets when a number stands where a word could */

@@ -158,7 +158,7 @@ bool spec_parse_flag(spec_reader *r, const spec_field *f, const spec_node *node)
 
 static bool read_dtype(spec_reader *r, const spec_field *f, const spec_node *node, dtype *out_dtype) {
   dtype d;
-  if (node->kind == NODE_SCALAR && dtype_parse(node->text, &d) && f->dtypes & 1u << d) {
+  if (node->kind == NODE_SCALAR && dtype_parse(node->text, &d) && dtype_serves(d, (dtype_use)f->dtypes)) {
     *out_dtype = d;
     return true;
   }
@@ -167,7 +167,7 @@ static bool read_dtype(spec_reader *r, const spec_field *f, const spec_node *nod
   spec_guess guess = {.found = node->kind == NODE_SCALAR ? node->text : ""};
   const char *separator = "";
   for (int i = 0; i < DTYPE_COUNT; i++) {
-    if (!(f->dtypes & 1u << i)) continue;
+    if (!dtype_serves((dtype)i, (dtype_use)f->dtypes)) continue;
     text_addf(&allowed, "%s%s", separator, dtype_name((dtype)i));
     spec_guess_offer(&guess, dtype_name((dtype)i), 0);
     separator = ", ";

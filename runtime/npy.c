@@ -8,20 +8,11 @@ static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
 enum { HEADER_MAX_BYTES = 65536, ITEM_MAX_BYTES = 1 << 20 };
 
-/* How each format travels. Both spellings: NumPy's name and the file's. */
-static const struct {
-  dtype type;
-  char kind;
-  const char *name, *description;
-} travels[] = {
-    {DTYPE_BF16, 'u', "uint16", "<u2"},        {DTYPE_FP16, 'f', "float16", "<f2"},
-    {DTYPE_FP32, 'f', "float32", "<f4"},       {DTYPE_FP8_E4M3FN, 'u', "uint8", "|u1"},
-    {DTYPE_FP8_E4M3FNUZ, 'u', "uint8", "|u1"}, {DTYPE_FP8_E5M2, 'u', "uint8", "|u1"},
-    {DTYPE_FP8_E4M3, 'u', "uint8", "|u1"},     {DTYPE_E8M0, 'u', "uint8", "|u1"},
-    {DTYPE_INT8, 'i', "int8", "|i1"},          {DTYPE_INT32, 'i', "int32", "<i4"},
-    {DTYPE_INT64, 'i', "int64", "<i8"},
-};
-enum { TRAVELS_COUNT = sizeof travels / sizeof travels[0] };
+/* How a format travels: NumPy has neither bf16 nor 8-bit floats, which go as their codes. */
+static char kind_of(dtype type) {
+  if (dtype_is_integer(type)) return 'i';
+  return dtype_bytes(type) > 1 && type != DTYPE_BF16 ? 'f' : 'u';
+}
 
 /* Cursor over the header, a Python dictionary literal. */
 typedef struct cursor {
@@ -190,17 +181,13 @@ hd_status npy_parse(const void *file, size_t size, npy *out_npy, diags *errors) 
 }
 
 bool npy_holds(const npy *n, dtype type) {
-  for (int i = 0; i < TRAVELS_COUNT; i++) {
-    if (travels[i].type != type) continue;
-    if (n->item_size != dtype_bytes(type)) return false;
-    if (n->kind == travels[i].kind) return true;
-    /* Bits are bits: one- and two-byte codes in another integer type of the size, or raw as ml_dtypes saves
-     * them. */
-    bool codes = type != DTYPE_FP32 && type != DTYPE_INT32 && type != DTYPE_INT64;
-    return codes && (n->kind == 'V' || (n->kind == 'i' && type != DTYPE_FP16) ||
-                     (n->kind == 'u' && type != DTYPE_FP16));
-  }
-  return false;
+  const char kind = kind_of(type);
+  if (n->item_size != dtype_bytes(type)) return false;
+  if (n->kind == kind) return true;
+  /* Bits are bits: one- and two-byte codes in another integer type of the size, or raw as ml_dtypes saves
+   * them. */
+  bool codes = dtype_bytes(type) <= 2, integer = n->kind == 'i' || n->kind == 'u';
+  return codes && (n->kind == 'V' || (integer && kind != 'f'));
 }
 
 void npy_type_name(const npy *n, char *out, size_t out_size) {
@@ -219,18 +206,22 @@ void npy_type_name(const npy *n, char *out, size_t out_size) {
 }
 
 const char *npy_travels_as(dtype type) {
-  for (int i = 0; i < TRAVELS_COUNT; i++)
-    if (travels[i].type == type) return travels[i].name;
-  return "?";
+  static const char *const names[3][4] = {{"uint8", "uint16", "uint32", "uint64"},
+                                          {"int8", "int16", "int32", "int64"},
+                                          {"float8", "float16", "float32", "float64"}};
+  const char kind = kind_of(type);
+  int size = 0;
+  while (1 << size < dtype_bytes(type))
+    size++;
+  return names[kind == 'u' ? 0 : kind == 'i' ? 1 : 2][size];
 }
 
 void npy_write(const tensor *t, const void *data, text *out) {
   text header;
   text_init(&header);
-  const char *description = "|u1";
-  for (int i = 0; i < TRAVELS_COUNT; i++)
-    if (travels[i].type == t->dtype) description = travels[i].description;
-  text_addf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (", description);
+  const int bytes = dtype_bytes(t->dtype);
+  text_addf(&header, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", bytes > 1 ? '<' : '|',
+            kind_of(t->dtype), bytes);
   for (int i = 0; i < t->rank; i++)
     text_addf(&header, "%s%" PRId64, i > 0 ? ", " : "", t->shape[i]);
   text_add(&header, t->rank == 1 ? ",), }" : "), }");

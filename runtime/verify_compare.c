@@ -237,11 +237,11 @@ static hd_status decode_unquantised(const verify_data *d, int64_t seq, const int
 }
 
 /* Whether a comparison with unquantised attention says anything about the kernels, and not only about the
- * format. int8 without scales holds whole numbers: of values around 1 it keeps next to nothing. Logits beyond
+ * format. Integers without scales hold whole numbers: of values around 1 it keeps next to nothing. Logits beyond
  * q·k / √d carry K's rounding into the softmax enlarged. */
 static bool cosine_applies(const verify_data *d, double scale) {
   const contract *c = d->contract;
-  bool whole_numbers = c->kv.k_dtype == DTYPE_INT8 || c->kv.v_dtype == DTYPE_INT8;
+  bool whole_numbers = dtype_is_integer(c->kv.k_dtype) || dtype_is_integer(c->kv.v_dtype);
   if (whole_numbers && c->scale.granularity == SCALE_NONE) return false;
   if (scale * sqrt((double)c->head_dim.qk) > 1.001) return false;
   const unsigned mild = TRAIT_CLEAN | TRAIT_ZERO_QUERY | TRAIT_ZERO_TOKENS | TRAIT_SKIPPED | TRAIT_FAR;

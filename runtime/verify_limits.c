@@ -40,18 +40,7 @@ double verify_limit_relative(double norm, double rounding, double computed, doub
 }
 
 double verify_limit_cosine(const contract *c) {
-  static const struct {
-    dtype type;
-    double cosine;
-  } table[] = {
-      {DTYPE_BF16, 0.99999},       {DTYPE_FP16, 0.99999},  {DTYPE_FP8_E4M3FN, 0.999},
-      {DTYPE_FP8_E4M3FNUZ, 0.999}, {DTYPE_FP8_E5M2, 0.99}, {DTYPE_INT8, 0.999},
-  };
-  double least = 1;
-  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-    if ((table[i].type == c->kv.k_dtype || table[i].type == c->kv.v_dtype) && table[i].cosine < least)
-      least = table[i].cosine;
-  return least;
+  return fmin(dtype_least_cosine(c->kv.k_dtype), dtype_least_cosine(c->kv.v_dtype));
 }
 
 double verify_limit_cosine_near(double stored, double error) {

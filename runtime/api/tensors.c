@@ -4,17 +4,9 @@
 #include <string.h>
 
 static const dtype dtypes[] = {
-    [HD_DTYPE_BF16] = DTYPE_BF16,
-    [HD_DTYPE_FP16] = DTYPE_FP16,
-    [HD_DTYPE_FP32] = DTYPE_FP32,
-    [HD_DTYPE_FP8_E4M3FN] = DTYPE_FP8_E4M3FN,
-    [HD_DTYPE_FP8_E4M3FNUZ] = DTYPE_FP8_E4M3FNUZ,
-    [HD_DTYPE_FP8_E5M2] = DTYPE_FP8_E5M2,
-    [HD_DTYPE_INT8] = DTYPE_INT8,
-    [HD_DTYPE_E8M0] = DTYPE_E8M0,
-    [HD_DTYPE_INT32] = DTYPE_INT32,
-    [HD_DTYPE_INT64] = DTYPE_INT64,
-    [HD_DTYPE_UINT8] = DTYPE_UINT8,
+#define X(name, text, bytes, max, encoding, uses, format, cosine) [HD_##name] = name,
+    DTYPE_TENSOR_LIST(X)
+#undef X
 };
 enum { PUBLIC_DTYPES = sizeof dtypes / sizeof *dtypes };
 

@@ -74,10 +74,6 @@ WORDS(compiler, "auto", "hiprtc", "llvm", "nvrtc")
 WORDS(preset, "decode", "first", "tiny", "random")
 WORDS(moment, "auto", "always", "never")
 WORDS(shell, "bash", "zsh", "fish")
-WORDS(dtype, "bf16", "fp16", "fp8_e4m3", "fp8_e4m3fn", "fp8_e4m3fnuz", "fp8_e5m2", "int8")
-WORDS(query_dtype, "bf16", "fp16")
-WORDS(output_dtype, "bf16", "fp16", "fp32")
-WORDS(scale_dtype, "fp32", "fp16", "e8m0")
 WORDS(bool, "true", "false")
 WORDS(sinks, "none", "per_head")
 WORDS(source, "memory", "argument")
@@ -90,6 +86,32 @@ WORDS(granularity, GRANULARITY_LIST(X))
 WORDS(form, SELECT_FORM_LIST(X))
 WORDS(per, SELECT_PER_LIST(X))
 #undef X
+
+/* Choices that are the formats of a use. */
+static size_t count_of_use(dtype_use use) {
+  size_t count = 0;
+  for (int d = 0; d < DTYPE_COUNT; d++)
+    count += dtype_serves((dtype)d, use);
+  return count;
+}
+static const char *name_of_use(dtype_use use, size_t index) {
+  int d = 0;
+  while (!dtype_serves((dtype)d, use) || index-- > 0)
+    d++;
+  return dtype_name((dtype)d);
+}
+#define FORMATS(name, use)                                                                                   \
+  static size_t name##_count(void) {                                                                         \
+    return count_of_use(use);                                                                                \
+  }                                                                                                          \
+  static const char *name##_name_at(size_t index) {                                                          \
+    return name_of_use(use, index);                                                                          \
+  }
+
+FORMATS(dtype, USE_CACHE)
+FORMATS(query_dtype, USE_QUERY)
+FORMATS(output_dtype, USE_OUTPUT)
+FORMATS(scale_dtype, (dtype_use)(USE_SCALE | USE_GROUP_SCALE))
 
 /* "q=": what comes before a file. */
 static char tensor_names[TENSOR_COUNT][32];
