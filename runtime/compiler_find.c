@@ -61,7 +61,7 @@ static const struct {
   const char *what, *how_to_get;
 } sought[] = {
     {COMPILER_HIPRTC, "libhiprtc.so", "hiprtc",
-     "install ROCm, or run tools/fetch-rocm.sh (Debian), or force the compiler llvm"},
+     "install ROCm, or run fetch-rocm.sh (on Debian; in tools/ or share/heddle/), or force the compiler llvm"},
     {COMPILER_LLVM, "", "clang with lld, release 22 or newer",
      "apt install clang-22 lld-22, or set HEDDLE_CLANG"},
     {COMPILER_NVRTC, "libnvrtc.so", "nvrtc", "install the CUDA toolkit, or set CUDA_PATH"},

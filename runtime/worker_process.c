@@ -77,7 +77,8 @@ hd_status worker_find(char *out_path, size_t size, diags *errors) {
     return HD_UNAVAILABLE;
   }
   static bool (*const places[])(char out_folder[4096]) = {folder_of_executable, folder_of_library};
-  static const char *const below[] = {"", "/..", "/../libexec/heddle"};
+  /* The last: of a library in a folder of its machine's, lib/x86_64-linux-gnu. */
+  static const char *const below[] = {"", "/..", "/../libexec/heddle", "/../../libexec/heddle"};
   text tried;
   text_init(&tried);
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {

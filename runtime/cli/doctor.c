@@ -138,15 +138,33 @@ static const char *device_to_use(const examination *e) {
   return e->compiles_amd && e->amd_device[0] ? e->amd_device : NULL;
 }
 
+/* fetch-rocm.sh of the sources one stands in, else of the installation that this command is of. */
+static bool fetch_script(char out_path[4096]) {
+  char command[3584];
+  strcpy(out_path, "tools/fetch-rocm.sh");
+  if (access(out_path, X_OK) == 0) return true;
+  ssize_t length = readlink("/proc/self/exe", command, sizeof command - 1);
+  if (length <= 0) return false;
+  command[length] = '\0';
+  for (int up = 0; up < 2; up++) { /* the name, then bin/ */
+    char *slash = strrchr(command, '/');
+    if (!slash) return false;
+    *slash = '\0';
+  }
+  snprintf(out_path, 4096, "%s/share/heddle/fetch-rocm.sh", command);
+  return access(out_path, X_OK) == 0;
+}
+
 /* What to type next on this machine. */
 static void write_next(const examination *e, text *out) {
   const char *found = device_to_use(e);
+  char script[4096];
   if (found)
     text_addf(out, "heddle verify llama3-70b-tp8-bf16 --device %s", found);
   else if (e->compiles_amd || e->compiles_cuda)
     text_addf(out, "heddle build llama3-70b-tp8-bf16 --target %s", e->compiles_amd ? "gfx950" : "sm_90");
-  else if (access("tools/fetch-rocm.sh", X_OK) == 0)
-    text_add(out, "tools/fetch-rocm.sh && heddle doctor");
+  else if (fetch_script(script))
+    text_addf(out, "%s && heddle doctor", script);
   else
     text_add(out, "apt install clang-22 lld-22 && heddle doctor");
 }
