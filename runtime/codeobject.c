@@ -8,7 +8,12 @@
 
 /* Note type and layout, metadata map keys: LLVM's "User Guide for AMDGPU Backend", code object V3 and later.
  */
-enum { NOTE_AMDGPU_METADATA = 32, ABI_AMDGPU_HSA = 64, KERNEL_DESCRIPTOR_BYTES = 64 };
+enum {
+  NOTE_AMDGPU_METADATA = 32,
+  ABI_AMDGPU_HSA = 64,
+  KERNEL_DESCRIPTOR_BYTES = 64,
+  MOST_METADATA = 1 << 20 /* bytes */
+};
 
 static hd_status refuse(diags *errors, const char *what) {
   diags_errorf(errors, "codeobject.metadata", NULL, "unusable code-object metadata: %s", what);
@@ -217,8 +222,10 @@ static hd_status parse(const elf64 *e, codeobject *object, diags *errors) {
   for (int i = 0; i < e->segment_count; i++) {
     elf64_segment s;
     msgpack metadata;
-    if (elf64_segment_at(e, i, &s) && s.type == PT_NOTE && note_find(e, &s, &metadata))
-      return read_metadata(&metadata, e, object, errors);
+    if (!elf64_segment_at(e, i, &s) || s.type != PT_NOTE || !note_find(e, &s, &metadata)) continue;
+    /* Some bytes of it ask for kilobytes of work. */
+    if (metadata.size > MOST_METADATA) return refuse(errors, "it is longer than 1 MiB");
+    return read_metadata(&metadata, e, object, errors);
   }
   return refuse(errors, "there is no AMDGPU metadata note");
 }

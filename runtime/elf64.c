@@ -38,6 +38,8 @@ hd_status elf64_open(const void *bytes, size_t size, elf64 *out_elf, diags *erro
     return refuse(errors, "program headers of an unknown size");
   if (e.section_count > 0 && FIELD(p, Elf64_Ehdr, e_shentsize) != sizeof(Elf64_Shdr))
     return refuse(errors, "section headers of an unknown size");
+  if (e.segment_count > ELF_MOST_SEGMENTS) return refuse(errors, "more than 64 segments");
+  if (e.section_count > ELF_MOST_SECTIONS) return refuse(errors, "more than 4096 sections");
   if (!within(&e, e.segments_at, (uint64_t)e.segment_count * sizeof(Elf64_Phdr)))
     return refuse(errors, "program headers lie beyond its end");
   if (!within(&e, e.sections_at, (uint64_t)e.section_count * sizeof(Elf64_Shdr)))

@@ -9,6 +9,10 @@
 
 enum { ELF_MACHINE_AMDGPU = 224, ELF_MACHINE_CUDA = 190 };
 
+/* Far more than code objects have. Whoever walks over all of them and reads what each points at takes time in
+ * multiples of the file's size, and headers may all point at all of it. */
+enum { ELF_MOST_SEGMENTS = 64, ELF_MOST_SECTIONS = 4096 };
+
 typedef struct elf64 {
   const unsigned char *bytes; /* the caller's, must outlive this */
   size_t size;

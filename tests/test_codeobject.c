@@ -1,7 +1,9 @@
 #include "../runtime/codeobject.h"
 #include "../generator/target.h"
+#include "../runtime/little.h"
 #include "samples.h"
 #include <criterion/criterion.h>
+#include <elf.h>
 
 static codeobject object;
 
@@ -120,4 +122,83 @@ Test(codeobject, survives_every_damaged_byte_of_headers_and_metadata) {
   }
   cr_expect(refused > 500, "damage to the metadata is noticed (%d refusals)", refused);
   free(bytes);
+}
+
+/* ---- Files that are made to take long ---- */
+
+enum { FILLER = 4 << 20 };
+
+static void expect_refused(const void *bytes, size_t size, const char *words) {
+  diags problems;
+  diags_init(&problems);
+  cr_expect_eq(codeobject_parse(bytes, size, &object, &problems), HD_INVALID);
+  cr_expect(problems.count > 0 && strstr(problems.items[0].message, words) != NULL, "%s",
+            problems.count > 0 ? problems.items[0].message : "not a word");
+  diags_finish(&problems);
+}
+
+/* The sample with `rows` copies of a table row behind it, and FILLER zeros behind those. */
+static unsigned char *with_table(const void *row, size_t row_size, size_t rows, size_t *out_size) {
+  size_t size, table = rows * row_size;
+  unsigned char *bytes = sample_read("gfx950", &size);
+  unsigned char *grown = calloc(1, size + table + FILLER);
+  memcpy(grown, bytes, size);
+  for (size_t i = 0; i < rows; i++)
+    memcpy(grown + size + i * row_size, row, row_size);
+  free(bytes);
+  *out_size = size + table + FILLER;
+  return grown;
+}
+
+/* Every segment would be searched for the note, all of it: 65535 times 4 MiB of empty notes. */
+Test(codeobject, a_file_of_ever_so_many_segments_is_refused_at_once, .timeout = 10) {
+  size_t size, rows = 65535;
+  const Elf64_Phdr row = {.p_type = PT_NOTE, .p_offset = 8192 + rows * sizeof row, .p_filesz = FILLER - 8192};
+  unsigned char *bytes = with_table(&row, sizeof row, rows, &size);
+  put_little(bytes + offsetof(Elf64_Ehdr, e_phoff), size - FILLER - rows * sizeof row, 8);
+  put_little(bytes + offsetof(Elf64_Ehdr, e_phnum), rows, 2);
+  expect_refused(bytes, size, "segments");
+  free(bytes);
+}
+
+Test(codeobject, a_file_of_ever_so_many_sections_is_refused_at_once, .timeout = 10) {
+  size_t size, rows = 65535;
+  const Elf64_Shdr row = {.sh_type = SHT_RELA, .sh_offset = 8192, .sh_size = FILLER};
+  unsigned char *bytes = with_table(&row, sizeof row, rows, &size);
+  put_little(bytes + offsetof(Elf64_Ehdr, e_shoff), size - FILLER - rows * sizeof row, 8);
+  put_little(bytes + offsetof(Elf64_Ehdr, e_shnum), rows, 2);
+  expect_refused(bytes, size, "sections");
+  free(bytes);
+}
+
+/* Every list of arguments clears the one before it: 7 bytes of metadata for 5 KB of work. */
+Test(codeobject, metadata_beyond_a_mebibyte_is_refused_at_once, .timeout = 10) {
+  enum { MOST = 24 << 20 };
+  static const unsigned char head[] = {0x81, 0xae, 'a', 'm', 'd', 'h', 's', 'a',  '.',
+                                       'k',  'e',  'r', 'n', 'e', 'l', 's', 0x91, 0xdf};
+  static const unsigned char pair[] = {0xa5, '.', 'a', 'r', 'g', 's', 0x90};
+  size_t size, pairs = (MOST - 64) / sizeof pair;
+  unsigned char *bytes = sample_read("gfx950", &size), *grown = calloc(1, size + MOST);
+  unsigned char *note = grown + size, *at = note + 20;
+  memcpy(grown, bytes, size);
+  put_little(note, sizeof "AMDGPU", 4);
+  put_little(note + 8, 32, 4); /* NT_AMDGPU_METADATA */
+  memcpy(note + 12, "AMDGPU", sizeof "AMDGPU");
+  memcpy(at, head, sizeof head);
+  at += sizeof head;
+  for (int i = 0; i < 4; i++)
+    *at++ = (unsigned char)(pairs >> (24 - 8 * i));
+  for (size_t i = 0; i < pairs; i++, at += sizeof pair)
+    memcpy(at, pair, sizeof pair);
+  put_little(note + 4, (uint64_t)(at - note - 20), 4);
+  unsigned char *segments = grown + get_little(grown + offsetof(Elf64_Ehdr, e_phoff), 8);
+  for (uint64_t i = 0; i < get_little(grown + offsetof(Elf64_Ehdr, e_phnum), 2); i++) {
+    unsigned char *segment = segments + i * sizeof(Elf64_Phdr);
+    if (get_little(segment, 4) != PT_NOTE) continue;
+    put_little(segment + offsetof(Elf64_Phdr, p_offset), size, 8);
+    put_little(segment + offsetof(Elf64_Phdr, p_filesz), MOST, 8);
+  }
+  expect_refused(grown, size + MOST, "1 MiB");
+  free(bytes);
+  free(grown);
 }

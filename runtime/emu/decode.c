@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LINE_BYTES = 512, MSB_VECTOR_ROWS = 1024 };
+enum { LINE_BYTES = 512, MSB_VECTOR_ROWS = 1024, LONGEST_INSTRUCTION = 32 /* bytes, or more */ };
 
 /* Targets of the AMDGPU back end only; declared by llvm-c/Target.h per target. */
 static pthread_once_t initialised = PTHREAD_ONCE_INIT;
@@ -745,11 +745,20 @@ static LLVMDisasmContextRef open_disassembler(const char *target_name, diags *li
   return context;
 }
 
-/* The instruction at `bytes` as text; its size. What is none is a word of data. */
+/* The instruction at `bytes` as text; its size. What is none is a word of data. LLVM 22 reads through a null
+ * pointer where an instruction's literal lies behind the end of what it was given, so the end gets zeros. */
 static size_t disassemble_one(LLVMDisasmContextRef context, uint8_t *bytes, uint64_t left, uint64_t address,
                               char line[LINE_BYTES]) {
-  size_t size = LLVMDisasmInstruction(context, bytes, left, address, line, LINE_BYTES);
-  if (size > 0 && size % 4 == 0) return size;
+  uint8_t padded[2 * LONGEST_INSTRUCTION] = {0};
+  uint8_t *from = bytes;
+  uint64_t given = left;
+  if (left < LONGEST_INSTRUCTION) {
+    memcpy(padded, bytes, left);
+    from = padded;
+    given = sizeof padded;
+  }
+  size_t size = LLVMDisasmInstruction(context, from, given, address, line, LINE_BYTES);
+  if (size > 0 && size % 4 == 0 && size <= left) return size;
   uint32_t word;
   memcpy(&word, bytes, sizeof word);
   snprintf(line, LINE_BYTES, ".long 0x%08x", word);

@@ -9,7 +9,9 @@ enum {
   IMAGE_ALIGNMENT = 4096,
   IMAGE_LIMIT = 1 << 28,
   DESCRIPTOR_BYTES = 64,
-  SCRATCH_LIMIT = 1 << 20, /* bytes a lane */
+  SCRATCH_LIMIT = 1 << 20,   /* bytes a lane */
+  ARGUMENTS_LIMIT = 1 << 20, /* bytes */
+  CODE_LIMIT = 1 << 24,      /* bytes: decoded they take some 200 times as many */
   /* ELF relocation types of the AMDGPU psABI that a linked code object may still hold. */
   RELOCATION_ABS64 = 3,
   RELOCATION_RELATIVE64 = 13
@@ -55,15 +57,22 @@ static hd_status find_code(emu_module *m, const elf64 *e, diags *list) {
   }
   m->code_end &= ~UINT64_C(3);
   if (m->code_start >= m->code_end || m->code_start % 4) return refuse(list, "no code");
+  /* Everything between is decoded: sections far apart would make gigabytes of it. */
+  if (m->code_end - m->code_start > e->size)
+    return refuse(list, "its code spans more than the file has bytes");
+  if (m->code_end - m->code_start > CODE_LIMIT) return refuse(list, "more than 16 MiB of code");
   return HD_OK;
 }
 
 static void relocate(emu_module *m, const elf64 *e) {
   elf64_section section;
+  /* Tables that don't overlap have no more entries; what is beyond is made up. */
+  uint64_t left = e->size / sizeof(Elf64_Rela);
   uint64_t base = (uint64_t)(uintptr_t)m->image;
   for (int n = 0; n < e->section_count; ++n) {
     if (!elf64_section_at(e, n, &section) || section.type != SHT_RELA) continue;
-    for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= section.size; at += sizeof(Elf64_Rela)) {
+    for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= section.size && left > 0;
+         at += sizeof(Elf64_Rela), left--) {
       Elf64_Rela r;
       memcpy(&r, e->bytes + section.offset + at, sizeof r);
       uint32_t type = (uint32_t)(r.r_info & UINT32_MAX);
@@ -131,6 +140,8 @@ static uint32_t word_at(const uint8_t *p, size_t offset) {
 hd_status emu_module_descriptor(const emu_module *m, const codeobject_kernel *k, emu_descriptor *out,
                                 diags *list) {
   uint64_t at = k->descriptor_address;
+  if (k->wave != 0 && k->wave != 32 && k->wave != 64)
+    return refuse(list, "a kernel's waves have neither 32 nor 64 lanes");
   if (at > m->image_size || m->image_size - at < DESCRIPTOR_BYTES)
     return refuse(list, "a kernel descriptor lies outside the image");
   const uint8_t *d = m->image + at;
@@ -151,6 +162,8 @@ hd_status emu_module_descriptor(const emu_module *m, const codeobject_kernel *k,
   };
   if (out->scratch_bytes > SCRATCH_LIMIT)
     return refuse(list, "a kernel asks for more than 1 MiB of scratch a lane");
+  if (out->kernarg_bytes > ARGUMENTS_LIMIT)
+    return refuse(list, "a kernel asks for more than 1 MiB of arguments");
   if (out->entry < m->code_start || out->entry >= m->code_end || out->entry % 4 ||
       m->index_of[(out->entry - m->code_start) / 4] == UINT32_MAX)
     return refuse(list, "a kernel's entry is no instruction");
