@@ -32,6 +32,15 @@ static int by_key(const void *a, const void *b) {
   return order ? order : x->line - y->line;
 }
 
+/* 0 for what is no number of compute units, and for more than a record may have. */
+static int read_units(const char *value) {
+  enum { MOST_DIGITS = 7, MOST_UNITS = 1 << 20 };
+  size_t digits = strspn(value, "0123456789");
+  if (digits == 0 || digits > MOST_DIGITS || value[digits] != '\0') return 0;
+  long units = strtol(value, NULL, 10);
+  return units <= MOST_UNITS ? (int)units : 0;
+}
+
 /* "name: value" of the head; false for other lines. */
 static bool read_head(tune_timings *t, const char *line) {
   tune_record *r = &t->head;
@@ -46,7 +55,7 @@ static bool read_head(tune_timings *t, const char *line) {
   } else if (IS("device")) {
     snprintf(r->device, sizeof r->device, "%s", value);
   } else if (IS("compute_units")) {
-    r->compute_units = atoi(value);
+    r->compute_units = read_units(value);
   } else if (IS("evidence")) {
     r->evidence = strcmp(value, tune_evidence_name(TUNE_MEASURED)) == 0 ? TUNE_MEASURED : TUNE_SIMULATED;
   } else if (IS("compiler")) {

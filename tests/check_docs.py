@@ -6,6 +6,7 @@
 - every variable that the command can come to read is in its help (runtime/cli/help/environment.c)
 - every relative link in the documents leads to a file
 - every `heddle VERB` in README.md and docs/ is a verb
+- every test that docs/security.md names exists, and every fuzz target has its figures there
 - every row of docs/spec.md's edge table has a row in docs/edges.md, every test that docs/edges.md names exists, and every test of
   tests/edges is named there
 """
@@ -79,6 +80,20 @@ for suite, name in sorted(test for test in tests if test[0] == "edges"):
 table = documents[root / "docs" / "spec.md"].split("## What must hold at the edges")[1].split("\n## ")[0]
 for row in re.findall(r"^\| (?!case)([^|-][^|]*?) \|", table, re.M):
     check("edges have a test", f"| {row} |" in edges, f"docs/edges.md has no row: {row}")
+
+for p in (root / "tests/api").glob("test_*.c"):
+    tests |= set(re.findall(r"^Test\((\w+), (\w+)", p.read_text(), re.M))
+for p in (root / "tests/cli").glob("test_*.py"):
+    tests |= {("cli-" + p.stem[5:], name) for name in re.findall(r"^    def (test_\w+)\(", p.read_text(), re.M)}
+named = re.findall(r"`([\w-]+): ([a-z0-9_]+)`", documents[root / "docs" / "security.md"])
+check("tests of security exist", len(named) > 20, "docs/security.md names next to no tests")
+for suite, name in named:
+    check("tests of security exist", (suite, name) in tests, f"docs/security.md: there is no test {suite}: {name}")
+targets = set(re.findall(r"^ +X\((\w+)\)", (root / "tests/fuzz/fuzz.h").read_text(), re.M)) - {"name"}
+figures = documents[root / "docs" / "security.md"].split("## Fuzzing")[1]
+check("fuzz targets have figures", len(targets) > 8, "tests/fuzz/fuzz.h lists next to no targets")
+for target in sorted(targets):
+    check("fuzz targets have figures", f"| `{target}` |" in figures, f"docs/security.md has no figures of the target {target}")
 
 for claim, found in problems.items():
     print(f"[{'FAIL' if found else 'PASS'}] {claim}")

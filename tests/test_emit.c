@@ -814,3 +814,26 @@ Test(emit, the_check_and_the_emission_give_one_answer) {
   }
   cr_expect(served > 800 && declined > 1000, "%d served, %d declined", served, declined);
 }
+
+/* ---- whose words ---- */
+
+/* Names and remarks are anybody's text; a contract has none of it, so no comment can be ended from a spec. */
+Test(emit, no_word_of_a_specs_author_reaches_the_source) {
+  char *yaml =
+      spec_with(base_spec, "", "name: author-word\nabout: '*/ author-word\n\n  #error author-word'\n");
+  spec s = parse_good(yaml), plain = parse_good(base_spec);
+  cr_assert_not_null(strstr(s.about, "*/ author-word\n"));
+  for (size_t n = 0; n < target_count(); n++)
+    for (int o = 0; o < 2; o++) {
+      if (target_at(n)->fp8 != DTYPE_FP8_E4M3FN) continue; /* base_spec's dialect */
+      emission e = emitted(&s.contract, operations[o], &(variant){0}, target_at(n));
+      emission same = emitted(&plain.contract, operations[o], &(variant){0}, target_at(n));
+      cr_expect_null(strstr(e.source, "author-word"));
+      cr_expect_str_eq(e.source, same.source);
+      emission_finish(&e);
+      emission_finish(&same);
+    }
+  spec_finish(&s);
+  spec_finish(&plain);
+  free(yaml);
+}

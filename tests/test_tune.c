@@ -500,3 +500,26 @@ Test(tune, the_default_shapes_stay_in_bounds_and_are_all_different) {
       cr_expect(!tune_shape_same(&shapes[i], &shapes[j]), "%d and %d", i, j);
   }
 }
+
+/* ---- a file of times ---- */
+
+static hd_status parse_timings_of(const char *units) {
+  char file[256];
+  tune_timings *t = NULL;
+  diags problems;
+  diags_init(&problems);
+  snprintf(file, sizeof file, "heddle_timings: 1\ntarget: gfx950\ncompute_units: %s\n", units);
+  hd_status status = tune_timings_parse(file, strlen(file), &t, &problems);
+  if (status == HD_OK) tune_timings_destroy(t);
+  cr_expect_eq(status == HD_OK, problems.count == 0);
+  diags_finish(&problems);
+  return status;
+}
+
+Test(tune, timings_are_of_a_number_of_units_that_there_can_be) {
+  static const char *const none[] = {
+      "", "0", "-1", "x", "256x", "1e3", "1048577", "4294967297", "99999999999999999999"};
+  cr_expect_eq(parse_timings_of("256"), HD_OK);
+  for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+    cr_expect_eq(parse_timings_of(none[i]), HD_DECLINED, "%s", none[i]);
+}
