@@ -282,6 +282,19 @@ class Preparing(unittest.TestCase):
             f.context().prepare(f.BF16.replace("kernels: [write, decode]", "kernels: [write]"), "decode")
         self.assertTrue(caught.exception.code)
 
+    def test_ragged_lists_of_each_head_get_the_workspace_that_they_need(self):
+        """By policy, whose splits follow from sequences and heads, rounded down: there is a list for each pair of them."""
+        spec = f.BF16.replace("heads_per_kv: 4", "heads_per_kv: 4, rows: 2") + "select: {form: indptr, per: kv_head}\n"
+        decode = f.context().prepare(spec, "decode")
+        lists, rows = 5 * f.KV_HEADS, 5 * 2
+        ints = lambda count: array.array("i", [0] * count)
+        inputs = {"q": f.shaped(array.array("H", [0] * rows * f.Q_HEADS * f.DIM), (rows, f.Q_HEADS, f.DIM)),
+                  "kv_indptr": ints(lists + 1), "kv_indices": ints(4000), "last_page_len": ints(lists)}  # fmt: skip
+        cache = {n: f.context().zeros(f.CACHE_SHAPE, "bf16") for n in ("k_cache", "v_cache")}
+        out = f.empty((rows, f.Q_HEADS, f.DIM))
+        decode.launch({**f.placed(decode, inputs), **cache, "out": out})
+        self.assertEqual(set(f.values(out)), {0.0}, "lists are empty")
+
     def test_queries(self):
         _, decode = f.kernels(f.BF16)
         sizes = heddle.Sizes(seqs=f.SEQS, kv_heads=f.KV_HEADS, longest=4096)

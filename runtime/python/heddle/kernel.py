@@ -89,6 +89,7 @@ class Kernel:
         self._tensors = {n: t for n in native.TENSORS for t in [self._tensor(n)] if t is not None}
         self._written = {n for n, t in self._tensors.items() if t.role != "input"}
         self._group, self._page = contract.number("heads_per_kv"), contract.number("page")
+        self._head_lists = "per: kv_head" in contract.text
         self._plans = Plans()
 
     def _tensor(self, name: str) -> TensorSpec | None:
@@ -140,7 +141,7 @@ class Kernel:
         lists = views.get("block_list") or views.get("token_list")
         listed = lists.shape[-1] if lists else 0
         heads = max(heads // self._group, 1)
-        seqs = _sequences(views, heads, rows_in_all)
+        seqs = _sequences(views, heads if self._head_lists else 1, rows_in_all)
         if longest == 0:
             longest = _room(views, self._page)
         return Sizes(seqs, max(rows_in_all // max(seqs, 1), 1), heads, longest, splits, 0, listed)
@@ -263,11 +264,12 @@ def _split(given: Mapping[str, Any]) -> tuple[Scales, dict[str, Any]]:
     return scales, {name: what for name, what in given.items() if what is not None and name not in scales.pointers}
 
 
-def _sequences(views: Mapping[str, TensorView], kv_heads: int, rows: int) -> int:
+def _sequences(views: Mapping[str, TensorView], lists_each: int, rows: int) -> int:
+    """lists_each: ragged lists that a sequence has."""
     if "page_table" in views and "row_sequences" not in views:
         return views["page_table"].shape[0]
     if "last_page_len" in views:
-        return views["last_page_len"].shape[0]
+        return views["last_page_len"].shape[0] // lists_each
     return views["lengths"].shape[0] if "lengths" in views else rows
 
 
