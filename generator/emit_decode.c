@@ -1,6 +1,7 @@
 #include "emit_line.h"
 #include "plan.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,18 +131,34 @@ static void write_products(const decode_plan *p, text *out) {
   write_product(p->value_op, "value_fragment", "weight_fragment", out);
 }
 
-/* cap * tanh(logit / cap), where a score is log2(e) * logit: 1 - 2 / (exp(2x) + 1) is tanh x. */
+/* Above this the 2^-23 of a cap that capped() is off by would show in a weight. */
+#define WIDE_CAP 256.0
+
+static double finite_float(double x) {
+  return x < (double)FLT_MAX ? x : (double)FLT_MAX;
+}
+
+/* cap * tanh(logit / cap), where a score is log2(e) * logit: 1 - 2 / (exp(2x) + 1) is tanh x. Logits that are
+ * small beside a wide cap would cancel in that: theirs is the series x - x^3 / 3 + 2 x^5 / 15 - 17 x^7 / 315.
+ */
 static void write_cap(const contract *c, text *out) {
-  text_add(out, "\nDEVICE float capped(float score) {");
-  if (c->logits.softcap > 0) {
-    text_add(out, "\n  ");
-    write_float(out, "TWICE", 2.0 / c->logits.softcap);
-    text_add(out, "  ");
-    write_float(out, "CAP", c->logits.softcap * 1.44269504088896341);
-    text_add(out, "  return fused(-2.0f * CAP, reciprocal_fast(exp2_fast(score * TWICE) + 1.0f), CAP);\n}\n");
-  } else {
-    text_add(out, " return score; }\n");
+  const double cap = c->logits.softcap, score_cap = finite_float(cap * 1.44269504088896341);
+  if (cap <= 0) {
+    text_add(out, "\nDEVICE float capped(float score) { return score; }\n");
+    return;
   }
+  text_add(out, "\nDEVICE float capped(float score) {\n  ");
+  write_float(out, "TWICE", finite_float(2.0 / cap));
+  text_add(out, "  ");
+  write_float(out, "CAP", score_cap);
+  if (cap > WIDE_CAP) {
+    text_add(out, "  ");
+    write_float(out, "PER_CAP", 1.0 / score_cap);
+    text_add(out, "  const float x = score * PER_CAP, square = x * x;\n"
+                  "  const float bend = fused(square, fused(square, -17.0f / 315, 2.0f / 15), -1.0f / 3);\n"
+                  "  if (abs_of(x) < 0.125f) return fused(score * square, bend, score);\n");
+  }
+  text_add(out, "  return fused(-2.0f * CAP, reciprocal_fast(exp2_fast(score * TWICE) + 1.0f), CAP);\n}\n");
 }
 
 static void write_tail(const contract *c, const decode_plan *p, text *out) {

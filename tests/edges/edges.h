@@ -11,7 +11,7 @@ typedef struct edge_test {
 
 /* Lists end with a row without a name. */
 extern const edge_test edges_of_values[], edges_of_memory[], edges_of_shapes[], edges_of_launches[],
-    edges_of_numbers[];
+    edges_of_numbers[], edges_of_logits[];
 
 /* Specs that several tests use. */
 extern const char edge_shuffled[]; /* fp8, page 16, a scale a token and head */

@@ -7,7 +7,7 @@ static const char usage[] =
 
 int main(int argc, char **argv) {
   const edge_test *const all[] = {edges_of_values, edges_of_memory, edges_of_shapes, edges_of_launches,
-                                  edges_of_numbers};
+                                  edges_of_numbers, edges_of_logits};
   const char *name = "emu:gfx950", *only = "";
   variant decode = {0};
   bool list = false;
