@@ -2,7 +2,8 @@
 
 - every diagnostic code in the sources is in docs/, and every code in docs/declines.md is in the sources
 - every code that a contract or tensor is declined with has a row with cause and cure in docs/declines.md
-- every environment variable that the library reads is in README.md or docs/
+- every environment variable that the library reads has a row in docs/environment.md, and no row is of one that nobody reads
+- every document is on the map, docs/README.md
 - every variable that the command can come to read is in its help (runtime/cli/help/environment.c)
 - every relative link in the documents leads to a file
 - every `heddle VERB` in README.md and docs/ is a verb
@@ -16,7 +17,7 @@ import sys
 
 root = pathlib.Path(sys.argv[1])
 sources = {p: p.read_text() for folder in ("generator", "runtime") for p in sorted((root / folder).rglob("*.[ch]"))}
-documents = {p: p.read_text() for p in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]}
+documents = {p: p.read_text() for p in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]}
 everything = "\n".join(documents.values())
 problems = {}  # by claim, in the order of the list above
 
@@ -47,8 +48,18 @@ for code in sorted(code for code in in_sources - comments_only if code.startswit
     row = [cells for cells in rows if f"`{code}`" in cells[0]]
     check("declines have a cause and a cure", len(row) == 1 and all(row[0][-2:]), f"{code} has {len(row)} rows in docs/declines.md, or one without a cause or cure")
 
+table = "\n".join(line.split(" | ")[0] for line in documents[root / "docs" / "environment.md"].splitlines() if line.startswith("| "))
+readers = "\n".join([t for p, t in sources.items() if p.suffix == ".c"] +
+                    [p.read_text() for folder in ("tools", "tests", "runtime/python") for p in (root / folder).rglob("*") if p.suffix in (".py", ".sh")])
 for variable in sorted(set(re.findall(r'"(HEDDLE_[A-Z_]+)"', "\n".join(t for p, t in sources.items() if p.suffix == ".c")))):
-    check("variables are documented", variable in everything, f"{variable} is read, but in no document")
+    check("variables are documented", f"`{variable}`" in table, f"{variable} is read, but has no row in docs/environment.md")
+for variable in sorted(set(re.findall(r"`(HEDDLE_[A-Z_]+)`", table))):
+    check("documented variables are read", variable in readers, f"docs/environment.md has {variable}, which nobody reads")
+
+for path in documents:
+    if path.is_relative_to(root / "docs") and path.name != "README.md":
+        link = f"]({path.relative_to(root / 'docs')})"
+        check("documents are on the map", link in documents[root / "docs" / "README.md"], f"docs/README.md doesn't lead to {path.relative_to(root)}")
 
 in_help = (root / "runtime/cli/help/environment.c").read_text()
 for path, text in sources.items():
