@@ -5,7 +5,7 @@
 - every environment variable that the library reads has a row in docs/environment.md, and no row is of one that nobody reads
 - every document is on the map, docs/README.md
 - every variable that the command can come to read is in its help (runtime/cli/help/environment.c)
-- every relative link in the documents leads to a file
+- every relative link in the documents leads to a file, and to a heading of it
 - every `heddle VERB` in README.md and docs/ is a verb
 - every test that docs/security.md names exists, and every fuzz target has its figures there
 - every row of docs/spec.md's edge table has a row in docs/edges.md, every test that docs/edges.md names exists, and every test of
@@ -15,7 +15,7 @@ import pathlib
 import re
 import sys
 
-root = pathlib.Path(sys.argv[1])
+root = pathlib.Path(sys.argv[1]).resolve()
 sources = {p: p.read_text() for folder in ("generator", "runtime") for p in sorted((root / folder).rglob("*.[ch]"))}
 documents = {p: p.read_text() for p in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]}
 everything = "\n".join(documents.values())
@@ -67,10 +67,20 @@ for path, text in sources.items():
         for variable in sorted(set(re.findall(r'"(HEDDLE_[A-Z_]+)"', text))):
             check("variables are in help", f'"{variable}"' in in_help, f"{variable} is read in {path.relative_to(root)}, but no help names it")
 
+def headings(text):
+    """As they are named in links: lower case, blanks as hyphens, no other punctuation."""
+    lines = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S).splitlines()
+    return {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).strip().replace(" ", "-") for line in lines if line.startswith("#")}
+
+
 for path, text in documents.items():
-    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
-        if "://" not in link:
-            check("links lead somewhere", (path.parent / link).exists(), f"{path.relative_to(root)}: the link {link} leads nowhere")
+    for link, heading in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text):
+        if "://" in link:
+            continue
+        to = (path.parent / link).resolve() if link else path
+        check("links lead somewhere", to.exists(), f"{path.relative_to(root)}: the link {link} leads nowhere")
+        if heading and to in documents:
+            check("links lead to headings", heading in headings(documents[to]), f"{path.relative_to(root)}: {link} has no heading {heading}")
 
 verbs = set(re.findall(r"&verb_([a-z]+)", (root / "runtime/cli/verbs.c").read_text()))
 for path, text in documents.items():
