@@ -137,6 +137,48 @@ Test(emu_hostile, code_may_end_within_an_instruction) {
     }
 }
 
+/* Encodings that no assembler makes, at which LLVM 22 ends the process: literals behind 8 bytes and as
+ * barriers, reserved selects, scalars as matrices. */
+Test(emu_hostile, words_that_are_no_instructions_are_data) {
+  static const struct {
+    const char *target;
+    uint32_t words[2];
+  } rows[] = {{"gfx942", {0xea000022, 0xff0703be}},  {"gfx942", {0xea9d0456, 0xff0703be}},
+              {"gfx942", {0xd2800000, 0x04fe02ff}},  {"gfx942", {0xd04360ff, 0x2233968a}},
+              {"gfx942", {0x031800f9, 0x11331789}},  {"gfx942", {0x005afef9, 0x81570e67}},
+              {"gfx950", {0x14e480f9, 0xf302b77e}},  {"gfx950", {0x678a56f9, 0xc3779732}},
+              {"gfx950", {0xd3ad00ff, 0x4dd31ac7}},  {"gfx950", {0xd3ae8004, 0x8c898b8d}},
+              {"gfx1201", {0xbe9a51ff, 0xafa35297}}, {"gfx1201", {0xbea050ff, 0xc91abe0d}},
+              {"gfx1250", {0xbe8652ff, 0x872f0331}}, {"gfx1250", {0xbe9a4eff, 0xd9258696}},
+              {"gfx1250", {0xbedd4fff, 0xd83b16a0}}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    object o;
+    char problem[256];
+    elf64_section code;
+    open_object(rows[i].target, &o);
+    section_header(&o, ".text", &code);
+    for (uint64_t n = 0; n < 2; n++)
+      put_little(o.bytes + code.offset + code.size - 64 + 4 * n, rows[i].words[n], 4);
+    cr_expect_eq(run(rows[i].target, &o, problem), HD_OK, "%s, %08x: %s", rows[i].target, rows[i].words[0],
+                 problem);
+    free(o.bytes);
+  }
+}
+
+Test(emu_hostile, registers_begin_with_no_more_than_the_arguments) {
+  static const uint32_t lengths[] = {0x7f, 0x10, 1}, offsets[] = {0, 0x1ff, 0x80};
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    object o;
+    char problem[256];
+    open_object("gfx950", &o);
+    unsigned char *word = o.bytes + o.facts.kernels[0].descriptor_offset + 56;
+    put_little(word, get_little(word, 2) | (uint64_t)(lengths[i] | offsets[i] << 7) << 16, 4);
+    cr_expect_eq(run("gfx950", &o, problem), HD_INVALID, "%u from %u", lengths[i], offsets[i]);
+    cr_expect(strstr(problem, "arguments in registers") != NULL, "%s", problem);
+    free(o.bytes);
+  }
+}
+
 /* A few bytes of code at each end of 256 MiB would be 64 million instructions to decode. */
 Test(emu_hostile, code_is_no_larger_than_its_file) {
   for (int t = 0; t < TARGETS; t++) {

@@ -2,24 +2,14 @@
  * reads the mnemonic, the operands and the modifiers from it. Text rather than LLVM's internals: the text is
  * documented (AMDGPU operand and modifier syntax in LLVM's user guides), stable across versions, and
  * reachable through the C interface. */
-#include "../device.h"
 #include "access.h"
+#include "disassemble.h"
 #include "execute.h"
 #include <ctype.h>
-#include <llvm-c/Disassembler.h>
-#include <llvm-c/Target.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LINE_BYTES = 512, MSB_VECTOR_ROWS = 1024, LONGEST_INSTRUCTION = 32 /* bytes, or more */ };
-
-/* Targets of the AMDGPU back end only; declared by llvm-c/Target.h per target. */
-static pthread_once_t initialised = PTHREAD_ONCE_INIT;
-static void initialise(void) {
-  LLVMInitializeAMDGPUTargetInfo();
-  LLVMInitializeAMDGPUTargetMC();
-  LLVMInitializeAMDGPUDisassembler();
-}
+enum { MSB_VECTOR_ROWS = 1024 };
 
 /* ---- Rows ---- */
 
@@ -498,7 +488,7 @@ static bool parse_operands(emu_instruction *i, char *s, uint8_t selects[2], cons
     if (separator) *s++ = 0;
     *bad = start;
     if (operand_next) {
-      char copy[LINE_BYTES];
+      char copy[EMU_LINE_BYTES];
       snprintf(copy, sizeof copy, "%s", start);
       if (i->operand_count == EMU_MAX_OPERANDS) return false;
       if (parse_operand(copy, &i->operand[i->operand_count])) {
@@ -679,7 +669,7 @@ static void strip_comments(char *line) {
 }
 
 static void decode_line(emu_module *m, const char *line, uint64_t address, uint32_t word, uint32_t size) {
-  char buffer[LINE_BYTES], problem[160] = "";
+  char buffer[EMU_LINE_BYTES], problem[160] = "";
   snprintf(buffer, sizeof buffer, "%s", line);
   strip_comments(buffer);
   char *second = strstr(buffer, " :: ");
@@ -737,65 +727,10 @@ static uint32_t rows_needed(const emu_module *m) {
   return rows + further;
 }
 
-/* NULL with a diagnostic where LLVM has none for the target. */
-static LLVMDisasmContextRef open_disassembler(const char *target_name, diags *list) {
-  pthread_once(&initialised, initialise);
-  LLVMDisasmContextRef context = LLVMCreateDisasmCPU("amdgcn-amd-amdhsa", target_name, NULL, 0, NULL, NULL);
-  if (!context) diags_errorf(list, "emu.disassembler", NULL, "LLVM has no disassembler for %s", target_name);
-  return context;
-}
-
-/* The instruction at `bytes` as text; its size. What is none is a word of data. LLVM 22 reads through a null
- * pointer where an instruction's literal lies behind the end of what it was given, so the end gets zeros. */
-static size_t disassemble_one(LLVMDisasmContextRef context, uint8_t *bytes, uint64_t left, uint64_t address,
-                              char line[LINE_BYTES]) {
-  uint8_t padded[2 * LONGEST_INSTRUCTION] = {0};
-  uint8_t *from = bytes;
-  uint64_t given = left;
-  if (left < LONGEST_INSTRUCTION) {
-    memcpy(padded, bytes, left);
-    from = padded;
-    given = sizeof padded;
-  }
-  size_t size = LLVMDisasmInstruction(context, from, given, address, line, LINE_BYTES);
-  if (size > 0 && size % 4 == 0 && size <= left) return size;
-  uint32_t word;
-  memcpy(&word, bytes, sizeof word);
-  snprintf(line, LINE_BYTES, ".long 0x%08x", word);
-  return 4;
-}
-
-#if defined(__GNUC__)
-__attribute__((visibility("default")))
-#endif
-hd_status
-heddle_emu_disassemble(const char *target_name, const void *code, size_t bytes, uint64_t address,
-                       device_disassembly line, void *user, diags *list);
-
-hd_status heddle_emu_disassemble(const char *target_name, const void *code, size_t bytes, uint64_t address,
-                                 device_disassembly line, void *user, diags *list) {
-  LLVMDisasmContextRef context = open_disassembler(target_name, list);
-  uint8_t *copy = malloc(bytes + 1); /* LLVM takes no const */
-  char written[LINE_BYTES];
-  if (!context || !copy) {
-    if (context) LLVMDisasmDispose(context);
-    free(copy);
-    return context ? HD_OUT_OF_MEMORY : HD_UNAVAILABLE;
-  }
-  memcpy(copy, code, bytes);
-  for (size_t at = 0; at + 4 <= bytes;) {
-    size_t size = disassemble_one(context, copy + at, bytes - at, address + at, written);
-    line(user, address + at, size, written + strspn(written, " \t"));
-    at += size;
-  }
-  LLVMDisasmDispose(context);
-  free(copy);
-  return HD_OK;
-}
-
 hd_status emu_module_decode(emu_module *m, diags *list) {
-  LLVMDisasmContextRef context = open_disassembler(m->target->name, list);
-  if (!context) return HD_UNAVAILABLE;
+  emu_disassembler d;
+  hd_status status = emu_disassembler_open(m->target->name, &d, list);
+  if (status != HD_OK) return status;
   size_t words = (size_t)((m->code_end - m->code_start) / 4);
   /* Every instruction has at least one word, and a pair at least two. */
   m->code = calloc(words + 2, sizeof *m->code);
@@ -803,23 +738,23 @@ hd_status emu_module_decode(emu_module *m, diags *list) {
   m->texts_capacity = words * 96 + 4096;
   m->texts = malloc(m->texts_capacity);
   if (!m->code || !m->index_of || !m->texts) {
-    LLVMDisasmDispose(context);
+    emu_disassembler_close(&d);
     return HD_OUT_OF_MEMORY;
   }
   memset(m->index_of, 0xff, (words + 1) * sizeof *m->index_of);
 
   uint64_t address = m->code_start;
-  char line[LINE_BYTES];
+  char line[EMU_LINE_BYTES];
   while (address + 4 <= m->code_end) {
     uint8_t *bytes = m->image + address;
     uint32_t word;
     memcpy(&word, bytes, sizeof word);
-    size_t size = disassemble_one(context, bytes, m->code_end - address, address, line);
+    size_t size = emu_disassemble(&d, bytes, m->code_end - address, address, line);
     m->index_of[(address - m->code_start) / 4] = (uint32_t)m->code_count;
     decode_line(m, line, address, word, (uint32_t)size);
     address += size;
   }
-  LLVMDisasmDispose(context);
+  emu_disassembler_close(&d);
   resolve_branches(m);
   m->vector_rows = rows_needed(m);
   return HD_OK;

@@ -164,6 +164,9 @@ hd_status emu_module_descriptor(const emu_module *m, const codeobject_kernel *k,
     return refuse(list, "a kernel asks for more than 1 MiB of scratch a lane");
   if (out->kernarg_bytes > ARGUMENTS_LIMIT)
     return refuse(list, "a kernel asks for more than 1 MiB of arguments");
+  /* Words of the arguments that a wave begins with in scalar registers. */
+  if ((out->preload_offset + out->preload_length) * 4 > (out->kernarg_bytes + 15) / 16 * 16)
+    return refuse(list, "a kernel begins with more arguments in registers than it has");
   if (out->entry < m->code_start || out->entry >= m->code_end || out->entry % 4 ||
       m->index_of[(out->entry - m->code_start) / 4] == UINT32_MAX)
     return refuse(list, "a kernel's entry is no instruction");
