@@ -1,6 +1,6 @@
 """Does what the documents say: run_docs.py SOURCE_ROOT BUILD_ROOT [--list] [DOCUMENT]...
 
-Runs every block of `sh` and `console` of README.md, CONTRIBUTING.md and docs/, in order, in a folder of its own for each document, against the built
+Runs every block of `sh` and `console` of README.md, CONTRIBUTING.md, docs/ and examples/, in order, in a folder of its own for each document, against the built
 tree. The folder looks like the top of a checkout after a build. What a `console` block shows has to be what its commands print (blocks.py says how
 loosely). Blocks marked `needs` are listed and counted, and their commands are held against the command's own help, like every `heddle …` in running text.
 Whole specs in YAML have to be valid.
@@ -145,7 +145,7 @@ def inline_commands(text):
 def main():
     arguments = [argument for argument in sys.argv[1:] if argument != "--list"]
     source, built = (pathlib.Path(argument).resolve() for argument in arguments[:2])
-    paths = [source / "README.md", source / "CONTRIBUTING.md", *sorted((source / "docs").rglob("*.md"))]
+    paths = [source / "README.md", source / "CONTRIBUTING.md", *(path for folder in ("docs", "examples") for path in sorted((source / folder).rglob("*.md")))]
     names = arguments[2:] or [str(path.relative_to(source)) for path in paths]
     documents, left_out, problems = {}, {}, {"marks are known": [], "commands that aren't run are right": [], "what isn't run is marked so": []}
     commands = Commands(json.loads(subprocess.check_output([built / "heddle", "help", "--json"])), source, built)
