@@ -1,6 +1,6 @@
 #include "build.h"
 #include "../generator/sha256.h"
-#include "cache_file.h"
+#include "cache/cache_file.h"
 #include "template_folder.h"
 #include <stdio.h>
 #include <stdlib.h>

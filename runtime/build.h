@@ -3,8 +3,8 @@
 #define HEDDLE_BUILD_H
 
 #include "../generator/emit.h"
-#include "cache.h"
-#include "compile.h"
+#include "cache/cache.h"
+#include "compile/compile.h"
 
 typedef struct build_job {
   const contract *contract;

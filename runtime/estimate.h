@@ -5,7 +5,7 @@
 #define HEDDLE_ESTIMATE_H
 
 #include "../generator/target.h"
-#include "counts.h"
+#include "device/counts.h"
 
 typedef enum estimate_bound {
   BOUND_MEMORY, /* different cache lines at the memory's rate, or 64-byte segments at the caches' */

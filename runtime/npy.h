@@ -6,7 +6,7 @@
 #define HEDDLE_NPY_H
 
 #include "../generator/diag.h"
-#include "launch.h"
+#include "launch/launch.h"
 
 typedef struct npy {
   char kind;     /* 'f' float, 'i' signed, 'u' unsigned, 'V' raw bytes, 'b' bool … as NumPy has it */

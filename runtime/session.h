@@ -4,7 +4,7 @@
 #define HEDDLE_SESSION_H
 
 #include "build.h"
-#include "launch.h"
+#include "launch/launch.h"
 
 typedef struct session {
   device *device;

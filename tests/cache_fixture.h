@@ -4,8 +4,8 @@
 #define HEDDLE_TESTS_CACHE_FIXTURE_H
 
 #include "../generator/sha256.h"
-#include "../runtime/cache.h"
-#include "../runtime/cache_file.h"
+#include "../runtime/cache/cache.h"
+#include "../runtime/cache/cache_file.h"
 #include "samples.h"
 #include <criterion/criterion.h>
 #include <dirent.h>

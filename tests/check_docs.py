@@ -89,7 +89,7 @@ for path, text in documents.items():
 
 edges = documents[root / "docs" / "edges.md"]
 tests = {("edges", name) for p in (root / "tests/edges").glob("*.c") for name in re.findall(r'^    \{"([a-z0-9-]+)", \w+\},', p.read_text(), re.M)}
-tests |= {("verify", name) for name in re.findall(r'\.name = "([a-z0-9-]+)"', (root / "runtime/verify_cases.c").read_text())}
+tests |= {("verify", name) for name in re.findall(r'\.name = "([a-z0-9-]+)"', (root / "runtime/verify/verify_cases.c").read_text())}
 for p in (root / "tests").glob("test_*.c"):
     tests |= set(re.findall(r"^Test\((\w+), (\w+)", p.read_text(), re.M))
 named = set(re.findall(r"`(\w+): ([a-z0-9_-]+)`", edges))

@@ -6,7 +6,7 @@
  * events, a launch and a graph. Needs only the device's own sources, so that it builds anywhere: cc -std=c17
  * -D_GNU_SOURCE -o device_probe tests/device_probe.c runtime/device*.c generator/{diag,text,status}.c -ldl
  */
-#include "../runtime/device.h"
+#include "../runtime/device/device.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -8,8 +8,8 @@
  * shapes costs more than MOST microseconds over the driver. The batch of the least cost counts there, since
  * whatever else the machine does only adds to it. */
 #include "../runtime/api/parts.h"
-#include "../runtime/bind_parts.h"
-#include "../runtime/device_driver.h"
+#include "../runtime/launch/bind_parts.h"
+#include "../runtime/device/device_driver.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

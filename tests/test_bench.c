@@ -1,8 +1,8 @@
 /* Claims about benchmarks: what is counted, how it is timed, that nothing is timed which is wrong. */
 #include "../generator/emit_read.h"
-#include "../runtime/bench_lists.h"
-#include "../runtime/oracle.h"
-#include "../runtime/bench_rig.h"
+#include "../runtime/bench/bench_lists.h"
+#include "../runtime/verify/oracle.h"
+#include "../runtime/bench/bench_rig.h"
 #include "example_contract.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* Claims about binding tensors by name, about the split policy and about what a launch passes to a kernel. */
-#include "../runtime/launch.h"
-#include "../runtime/strides.h"
+#include "../runtime/launch/launch.h"
+#include "../runtime/launch/strides.h"
 #include "example_contract.h"
 
 #include <criterion/criterion.h>

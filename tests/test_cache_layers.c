@@ -1,6 +1,6 @@
 /* Packs, the size cap, and what the cache says of what goes wrong with them. */
-#include "../runtime/cache_explain.h"
-#include "../runtime/pack_file.h"
+#include "../runtime/cache/cache_explain.h"
+#include "../runtime/cache/pack_file.h"
 #include "cache_fixture.h"
 #include <errno.h>
 #include <pthread.h>

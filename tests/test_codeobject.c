@@ -1,6 +1,6 @@
-#include "../runtime/codeobject.h"
+#include "../runtime/object/codeobject.h"
 #include "../generator/target.h"
-#include "../runtime/little.h"
+#include "../runtime/object/little.h"
 #include "samples.h"
 #include <criterion/criterion.h>
 #include <elf.h>

@@ -1,7 +1,7 @@
 /* The compile service: every way in which a compile can fail is provoked for real, with the real compilers.
  * hiprtc and clang have to be there; nvrtc's tests say so and pass where the CUDA toolkit is not. */
-#include "../runtime/compile.h"
-#include "../runtime/compile_log.h"
+#include "../runtime/compile/compile.h"
+#include "../runtime/compile/compile_log.h"
 #include "../runtime/file.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "../runtime/device.h"
+#include "../runtime/device/device.h"
 #include "fake_driver.h"
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* The emulated device, from code object to result: kernels compiled at three levels for every target, checked
  * against plain C; faults planted in kernels are named. */
-#include "../runtime/device.h"
-#include "../runtime/elf64.h"
+#include "../runtime/device/device.h"
+#include "../runtime/object/elf64.h"
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <math.h>

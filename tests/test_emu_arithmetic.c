@@ -2,7 +2,7 @@
  * arithmetic on the host. C and IEEE 754 define each of these results to the last bit, so a wrong instruction
  * in the sequences that a compiler emits for a division, a root, a conversion or a wide integer shows,
  * whatever its author thought that instruction does. */
-#include "../runtime/device.h"
+#include "../runtime/device/device.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

@@ -1,6 +1,6 @@
 /* Counting on the emulated device: hand-assembled kernels (emu/counts_*.s) against counts worked out by hand.
  */
-#include "../runtime/device.h"
+#include "../runtime/device/device.h"
 #include "../runtime/estimate.h"
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* device_hip, from open to the replay of a graph, over libheddle-hip.so: every call that it makes of HIP,
  * with real code objects and real results. (test_device.c holds it against a driver that only remembers.) */
-#include "../runtime/device.h"
+#include "../runtime/device/device.h"
 #include "../runtime/file.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>

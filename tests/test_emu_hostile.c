@@ -1,9 +1,9 @@
 /* Code objects that lie: each claim changes one thing of a sound one, and the emulated device refuses it or
  * runs it without leaving its own memory. What the fuzzers found stands here as what it was. */
-#include "../runtime/codeobject.h"
-#include "../runtime/device.h"
-#include "../runtime/elf64.h"
-#include "../runtime/little.h"
+#include "../runtime/object/codeobject.h"
+#include "../runtime/device/device.h"
+#include "../runtime/object/elf64.h"
+#include "../runtime/object/little.h"
 #include "samples.h"
 #include <criterion/criterion.h>
 #include <elf.h>

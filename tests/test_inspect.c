@@ -1,6 +1,6 @@
 /* Claims about what is read from code objects: loops that are known by hand (tests/emu/inspect_*.s), room for
  * waves, hostile bytes. */
-#include "../runtime/inspect.h"
+#include "../runtime/object/inspect.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Claims about the line of tiles: its parts hold every tile once, in order and evenly, and the parts that an
  * item is said to begin and end in are those that hold its first and last tile. The template's own source
  * runs on emulated devices (emu/line.hip); what it should say is counted out tile by tile. */
-#include "../runtime/device.h"
+#include "../runtime/device/device.h"
 #include "../runtime/pictures/schedule.h"
 #include <criterion/criterion.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Claims about dispatch: what is chosen, what declines with which code, and that launching agrees. */
-#include "../runtime/match.h"
-#include "../runtime/strides.h"
+#include "../runtime/match/match.h"
+#include "../runtime/launch/strides.h"
 #include "example_contract.h"
 #include "random_contract.h"
 

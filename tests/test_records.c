@@ -1,6 +1,6 @@
 /* Pages of records: the oracle on bytes put down by hand, and what shapes a cache is bound in. */
 #include "../generator/reference.h"
-#include "../runtime/launch.h"
+#include "../runtime/launch/launch.h"
 #include "spec_fixture.h"
 #include <math.h>
 

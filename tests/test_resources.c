@@ -3,9 +3,9 @@
  * compile service. */
 #include "../generator/emit.h"
 #include "../generator/plan.h"
-#include "../runtime/codeobject.h"
-#include "../runtime/compile.h"
-#include "../runtime/inspect.h"
+#include "../runtime/object/codeobject.h"
+#include "../runtime/compile/compile.h"
+#include "../runtime/object/inspect.h"
 #include "spec_fixture.h"
 #include "layout_fixture.h"
 

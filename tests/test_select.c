@@ -1,9 +1,9 @@
 /* Claims about the kernel that makes page lists of block and token lists: entry for entry what
  * docs/spec.md says, on every emulated target, whatever the caller lists. The lists are read back from the
  * workspace; that decode then computes the right attention over them is verify's to say. */
-#include "../runtime/oracle.h"
+#include "../runtime/verify/oracle.h"
 #include "../runtime/session.h"
-#include "../runtime/verify_data.h"
+#include "../runtime/verify/verify_data.h"
 #include "example_contract.h"
 
 #include <criterion/criterion.h>

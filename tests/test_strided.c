@@ -1,8 +1,8 @@
 /* Claims about strides on the (emulated) device: kernels read and write padded caches as they do packed ones,
  * and touch nothing in between. */
 #include "../runtime/session.h"
-#include "../runtime/strides.h"
-#include "../runtime/verify_data.h"
+#include "../runtime/launch/strides.h"
+#include "../runtime/verify/verify_data.h"
 #include "example_contract.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* Claims about tuning: what is searched, that the winner follows from the times alone, records as text, and
  * which bucket a launch takes. */
-#include "../runtime/launch.h"
-#include "../runtime/tune_meter.h"
+#include "../runtime/launch/launch.h"
+#include "../runtime/tune/tune_meter.h"
 #include "layout_fixture.h"
 #include "spec_fixture.h"
 

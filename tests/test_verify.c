@@ -1,6 +1,6 @@
 /* Claims about verification itself: a device that computes what the oracle computes passes every case, and
  * one that is wrong in one place of one case does not. */
-#include "../runtime/verify_pad.h"
+#include "../runtime/verify/verify_pad.h"
 #include "verify_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* Claims about views: which byte each element of a view is, and what can't be viewed. */
 #include "../generator/spec.h"
-#include "../runtime/oracle.h"
-#include "../runtime/strides.h"
-#include "../runtime/views.h"
+#include "../runtime/verify/oracle.h"
+#include "../runtime/launch/strides.h"
+#include "../runtime/match/views.h"
 #include "example_contract.h"
 
 #include <criterion/criterion.h>

@@ -2,9 +2,9 @@
 #ifndef HEDDLE_TESTS_VERIFY_FIXTURE_H
 #define HEDDLE_TESTS_VERIFY_FIXTURE_H
 
-#include "../runtime/oracle.h"
-#include "../runtime/verify_compare.h"
-#include "../runtime/verify_data.h"
+#include "../runtime/verify/oracle.h"
+#include "../runtime/verify/verify_compare.h"
+#include "../runtime/verify/verify_data.h"
 #include "example_contract.h"
 
 #include <math.h>

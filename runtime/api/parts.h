@@ -5,7 +5,7 @@
 
 #include "../../generator/spec.h"
 #include "../session.h"
-#include "../tune.h"
+#include "../tune/tune.h"
 #include "../heddle.h"
 #include "seen.h"
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* From a job to a kernel that can be launched: embedded, found in the cache or compiled, then loaded. */
-#include "../cache_file.h"
+#include "../cache/cache_file.h"
 #include "parts.h"
 #include <stdio.h>
 #include <stdlib.h>

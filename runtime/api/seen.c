@@ -1,5 +1,5 @@
 #include "seen.h"
-#include "../strides.h"
+#include "../launch/strides.h"
 #include "parts.h"
 
 /* How a word of the key is made up, from its lowest bit on: name, dtype, rank, whether strides are given, the

@@ -1,4 +1,4 @@
-#include "../views.h"
+#include "../match/views.h"
 #include "parts.h"
 #include <stdlib.h>
 #include <string.h>

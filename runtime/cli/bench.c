@@ -1,5 +1,5 @@
 #include "../../generator/emit_read.h"
-#include "../bench.h"
+#include "../bench/bench.h"
 #include "../pictures/bench_picture.h"
 #include "bench_report.h"
 #include "progress.h"

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CLI_BENCH_REPORT_H
 #define HEDDLE_CLI_BENCH_REPORT_H
 
-#include "../bench.h"
+#include "../bench/bench.h"
 #include "cli.h"
 
 typedef enum report_form { REPORT_TABLE, REPORT_CSV, REPORT_JSON } report_form;

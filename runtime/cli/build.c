@@ -1,5 +1,5 @@
 #include "../build.h"
-#include "../codeobject.h"
+#include "../object/codeobject.h"
 #include "build_output.h"
 #include "progress.h"
 #include "store.h"

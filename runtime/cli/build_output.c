@@ -1,5 +1,5 @@
 #include "build_output.h"
-#include "../cache_file.h"
+#include "../cache/cache_file.h"
 #include "../embed.h"
 #include "store.h"
 #include "verbs.h"

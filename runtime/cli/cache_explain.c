@@ -1,7 +1,7 @@
 /* heddle cache explain: is a kernel in the cache, and if not, in what does the nearest entry differ. */
 #include "../../generator/sha256.h"
 #include "../build.h"
-#include "../cache_explain.h"
+#include "../cache/cache_explain.h"
 #include "store.h"
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 #include "../../generator/spec.h"
 #include "../../generator/emit.h"
-#include "../compile.h"
+#include "../compile/compile.h"
 
 enum {
   EXIT_FINE = 0,

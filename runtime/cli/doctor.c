@@ -1,7 +1,7 @@
-#include "../cache.h"
-#include "../compile.h"
-#include "../device.h"
-#include "../http.h"
+#include "../cache/cache.h"
+#include "../compile/compile.h"
+#include "../device/device.h"
+#include "../cache/http.h"
 #include "console.h"
 #include "verbs.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* inspect: what the compiler made of a spec's kernels, or of those in a code-object file. */
-#include "../inspect.h"
+#include "../object/inspect.h"
 #include "../build.h"
 #include "verbs.h"
 #include <stdio.h>

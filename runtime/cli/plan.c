@@ -1,6 +1,6 @@
 /* plan: what the generator solved for a target, and how a launch's tiles lie over splits, waves and stages.
  */
-#include "../bench.h"
+#include "../bench/bench.h"
 #include "../pictures/plan_picture.h"
 #include "console.h"
 #include "shapes.h"

@@ -1,7 +1,7 @@
 /* profile: what the kernels of a spec execute, counted on an emulated device. */
-#include "../bench.h"
-#include "../oracle.h"
-#include "../verify_data.h"
+#include "../bench/bench.h"
+#include "../verify/oracle.h"
+#include "../verify/verify_data.h"
 #include "shapes.h"
 #include "stats.h"
 #include "store.h"

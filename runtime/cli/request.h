@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CLI_REQUEST_H
 #define HEDDLE_CLI_REQUEST_H
 
-#include "../match.h"
+#include "../match/match.h"
 #include "cli.h"
 
 /* Reads what --request, which has been given, names. EXIT_FINE, or the exit code after complaining. The

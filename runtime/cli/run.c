@@ -1,5 +1,5 @@
 /* run and reference: one operation on tensors from files, on a device or by the oracle. */
-#include "../oracle.h"
+#include "../verify/oracle.h"
 #include "../session.h"
 #include "settings.h"
 #include "stats.h"

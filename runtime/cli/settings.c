@@ -1,5 +1,5 @@
 #include "settings.h"
-#include "../oracle.h"
+#include "../verify/oracle.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define HEDDLE_CLI_SETTINGS_H
 
 #include "../../generator/emit.h"
-#include "../launch.h"
+#include "../launch/launch.h"
 #include "cli.h"
 
 typedef struct settings {

@@ -2,8 +2,8 @@
 #ifndef HEDDLE_CLI_SHAPES_H
 #define HEDDLE_CLI_SHAPES_H
 
-#include "../bench.h"
-#include "../tune.h"
+#include "../bench/bench.h"
+#include "../tune/tune.h"
 #include "cli.h"
 
 /* "64x8192x4", "64x8192x4x16". EXIT_USAGE, complained about, for a word that is none. */

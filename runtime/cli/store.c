@@ -1,7 +1,7 @@
 #include "store.h"
 #include "console.h"
 #include "../../generator/sha256.h"
-#include "../cache_file.h"
+#include "../cache/cache_file.h"
 #include "../file.h"
 #include "verbs.h"
 #include <errno.h>

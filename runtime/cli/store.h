@@ -2,8 +2,8 @@
 #ifndef HEDDLE_CLI_STORE_H
 #define HEDDLE_CLI_STORE_H
 
-#include "../cache.h"
-#include "../pack_file.h"
+#include "../cache/cache.h"
+#include "../cache/pack_file.h"
 #include "cli.h"
 
 /* Opens the user's cache; what goes wrong with it, now or later, is said on standard error. On failure `d`

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CLI_TENSOR_FILES_H
 #define HEDDLE_CLI_TENSOR_FILES_H
 
-#include "../launch.h"
+#include "../launch/launch.h"
 #include "cli.h"
 
 typedef struct tensor_set {

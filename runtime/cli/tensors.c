@@ -1,5 +1,5 @@
 /* tensors: what a spec's kernels take, as the JSON that match, view and new read. */
-#include "../launch.h"
+#include "../launch/launch.h"
 #include "verbs.h"
 #include <inttypes.h>
 

@@ -1,9 +1,9 @@
 /* tune: finds the fastest variant and split for shapes, and keeps them as a record. */
 #include "../../generator/emit_read.h"
-#include "../bench.h"
+#include "../bench/bench.h"
 #include "../file.h"
 #include "../template_folder.h"
-#include "../tune_meter.h"
+#include "../tune/tune_meter.h"
 #include "console.h"
 #include "shapes.h"
 #include "tuned.h"

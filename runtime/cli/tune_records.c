@@ -1,5 +1,5 @@
 /* tune show, merge, import and explain: what is done with records that are there. */
-#include "../bench.h"
+#include "../bench/bench.h"
 #include "../file.h"
 #include "../pictures/tune_picture.h"
 #include "shapes.h"

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CLI_TUNED_H
 #define HEDDLE_CLI_TUNED_H
 
-#include "../tune.h"
+#include "../tune/tune.h"
 #include "cli.h"
 
 /* Loads what --tuned names; without it the folder HEDDLE_TUNED_DIR, or `tuned` beside the spec. Records that

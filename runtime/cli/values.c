@@ -1,5 +1,5 @@
 #include "values.h"
-#include "../launch.h"
+#include "../launch/launch.h"
 #include "codes.h"
 #include "new/readings.h"
 #include "shipped.h"

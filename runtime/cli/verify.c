@@ -1,4 +1,4 @@
-#include "../verify.h"
+#include "../verify/verify.h"
 #include "store.h"
 #include "console.h"
 #include "progress.h"

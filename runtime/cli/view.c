@@ -1,8 +1,8 @@
 /* view: the same memory under another contract, as shapes and strides, or why not. */
 #include "verbs.h"
 #include "request.h"
-#include "../strides.h"
-#include "../views.h"
+#include "../launch/strides.h"
+#include "../match/views.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

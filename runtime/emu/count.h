@@ -4,7 +4,7 @@
 #ifndef HEDDLE_EMU_COUNT_H
 #define HEDDLE_EMU_COUNT_H
 
-#include "../counts.h"
+#include "../device/counts.h"
 #include "watch.h"
 
 typedef struct emu_count emu_count; /* of a launch */

@@ -1,6 +1,6 @@
 /* The device interface over the emulator: memory, modules, launches, and streams, events and graphs that have
  * nothing to wait for, because every call is complete when it returns. */
-#include "../device.h"
+#include "../device/device.h"
 #include "execute.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "disassemble.h"
-#include "../device.h"
+#include "../device/device.h"
 #include <llvm-c/Disassembler.h>
 #include <llvm-c/Target.h>
 #include <pthread.h>

@@ -3,8 +3,8 @@
 #ifndef HEDDLE_EMU_EXECUTE_H
 #define HEDDLE_EMU_EXECUTE_H
 
-#include "../codeobject.h"
-#include "../elf64.h"
+#include "../object/codeobject.h"
+#include "../object/elf64.h"
 #include "count.h"
 #include "emu.h"
 #include "watch.h"

@@ -2,7 +2,7 @@
  * DWARF 5 standard, 6.2), read once when a module is loaded. Debug information is a convenience, and comes
  * from files that nobody vouches for: whatever can't be read is passed over, and the code it would have
  * described has no line. */
-#include "../elf64.h"
+#include "../object/elf64.h"
 #include "execute.h"
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Loads an AMD code object into host memory: segments at their virtual offsets, relative relocations applied,
  * all code decoded. */
-#include "../elf64.h"
+#include "../object/elf64.h"
 #include "execute.h"
 #include <elf.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Finds the code object for a device in what a program hands over: an ELF file, or the bundle that clang
  * makes of several. */
-#include "../elf64.h"
+#include "../object/elf64.h"
 #include "runtime.h"
 #include <elf.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #ifndef HEDDLE_EMU_HIP_RUNTIME_H
 #define HEDDLE_EMU_HIP_RUNTIME_H
 
-#include "../codeobject.h"
-#include "../device.h"
+#include "../object/codeobject.h"
+#include "../device/device.h"
 #include "api.h"
 #include <pthread.h>
 #include <stdatomic.h>

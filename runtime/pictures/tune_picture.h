@@ -2,7 +2,7 @@
 #ifndef HEDDLE_PICTURES_TUNE_PICTURE_H
 #define HEDDLE_PICTURES_TUNE_PICTURE_H
 
-#include "../tune.h"
+#include "../tune/tune.h"
 
 /* Failing is in the text (`failed`). */
 void tune_svg(const tune_record *const *records, int count, text *out);

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CAMPAIGN_COVER_H
 #define HEDDLE_CAMPAIGN_COVER_H
 
-#include "../../runtime/verify_data.h"
+#include "../../runtime/verify/verify_data.h"
 #include "space.h"
 
 /* A pair that no point was found for: every one that was tried is not valid, or declined. */

@@ -3,7 +3,7 @@
 #define HEDDLE_CAMPAIGN_RANDOM_DRAFT_H
 
 #include "../../generator/text.h"
-#include "../../runtime/verify_data.h"
+#include "../../runtime/verify/verify_data.h"
 
 typedef struct draft {
   random_state *random;

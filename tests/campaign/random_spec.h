@@ -3,7 +3,7 @@
 #define HEDDLE_CAMPAIGN_RANDOM_SPEC_H
 
 #include "../../generator/text.h"
-#include "../../runtime/verify_data.h"
+#include "../../runtime/verify/verify_data.h"
 
 /* Valid in the language; whether a target serves it is another question. `r` decides everything. */
 void random_spec(random_state *r, const char *name, text *out);

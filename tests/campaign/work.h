@@ -3,7 +3,7 @@
 #define HEDDLE_CAMPAIGN_WORK_H
 
 #include "../../generator/spec.h"
-#include "../../runtime/verify.h"
+#include "../../runtime/verify/verify.h"
 
 /* One spec on one device. */
 typedef struct work_job {

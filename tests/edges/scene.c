@@ -1,6 +1,6 @@
 #include "scene.h"
-#include "../../runtime/oracle.h"
-#include "../../runtime/verify_compare.h"
+#include "../../runtime/verify/oracle.h"
+#include "../../runtime/verify/verify_compare.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "../../generator/spec.h"
 #include "../../runtime/session.h"
-#include "../../runtime/verify_data.h"
+#include "../../runtime/verify/verify_data.h"
 
 /* One test. */
 typedef struct edge {

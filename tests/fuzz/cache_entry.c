@@ -1,5 +1,5 @@
 #include "fuzz.h"
-#include "../../runtime/cache_file.h"
+#include "../../runtime/cache/cache_file.h"
 #include <string.h>
 
 static void verify(const uint8_t *bytes, size_t size, const char *key) {

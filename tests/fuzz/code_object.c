@@ -1,5 +1,5 @@
 #include "fuzz.h"
-#include "../../runtime/cache_file.h"
+#include "../../runtime/cache/cache_file.h"
 #include "../../runtime/emu/execute.h"
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "fuzz.h"
 #include "../../generator/descriptor.h"
-#include "../../runtime/launch.h"
+#include "../../runtime/launch/launch.h"
 #include <string.h>
 
 /* What a launcher computes from it, with sizes as an engine may give them. */

@@ -1,4 +1,4 @@
-/* The functions of libcurl that runtime/http.c calls, over an answer in memory. */
+/* The functions of libcurl that runtime/cache/http.c calls, over an answer in memory. */
 #include "fake_curl.h"
 #include <stdarg.h>
 #include <string.h>

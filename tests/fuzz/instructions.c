@@ -2,9 +2,9 @@
  * kernel's registers are laid out and launched; the rest takes the place of the code of a kernel that the
  * build compiled. */
 #include "fuzz.h"
-#include "../../runtime/codeobject.h"
-#include "../../runtime/device.h"
-#include "../../runtime/elf64.h"
+#include "../../runtime/object/codeobject.h"
+#include "../../runtime/device/device.h"
+#include "../../runtime/object/elf64.h"
 #include "../../runtime/file.h"
 #include <fcntl.h>
 #include <string.h>

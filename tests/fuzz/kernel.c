@@ -2,7 +2,7 @@
  * the device allocated, and it ends. */
 #include "fuzz.h"
 #include "../../runtime/emu/execute.h"
-#include "../../runtime/device.h"
+#include "../../runtime/device/device.h"
 #include <string.h>
 
 hd_status heddle_emu_open(const char *rest, device **out_device, diags *list);

@@ -1,5 +1,5 @@
 #include "fuzz.h"
-#include "../../runtime/match.h"
+#include "../../runtime/match/match.h"
 #include <pthread.h>
 #include <string.h>
 

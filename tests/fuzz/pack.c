@@ -1,6 +1,6 @@
 #include "fuzz.h"
-#include "../../runtime/cache_file.h"
-#include "../../runtime/pack_file.h"
+#include "../../runtime/cache/cache_file.h"
+#include "../../runtime/cache/pack_file.h"
 #include <string.h>
 
 /* As cache_pack.c reads one: the index first, then entries where it says. */

@@ -1,9 +1,9 @@
 /* Checksums made right. They find accidents, and would keep a fuzzer from everything behind them. */
 #include "fuzz.h"
 #include "../../generator/sha256.h"
-#include "../../runtime/cache_file.h"
-#include "../../runtime/little.h"
-#include "../../runtime/pack_file.h"
+#include "../../runtime/cache/cache_file.h"
+#include "../../runtime/object/little.h"
+#include "../../runtime/cache/pack_file.h"
 #include <string.h>
 
 static void seal_entry(uint8_t *bytes, size_t size, char out_key[65]) {

@@ -4,13 +4,13 @@
  * entries, a pack and servers' answers. The rest is short and stands here. */
 #include "../../generator/emit.h"
 #include "../../generator/spec.h"
-#include "../../runtime/cache_file.h"
-#include "../../runtime/codeobject.h"
-#include "../../runtime/elf64.h"
+#include "../../runtime/cache/cache_file.h"
+#include "../../runtime/object/codeobject.h"
+#include "../../runtime/object/elf64.h"
 #include "../../runtime/file.h"
 #include "../../runtime/npy.h"
-#include "../../runtime/pack_file.h"
-#include "../../runtime/tune.h"
+#include "../../runtime/cache/pack_file.h"
+#include "../../runtime/tune/tune.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  * size of the pieces that the body comes in; the body follows. */
 #include "fuzz.h"
 #include "fake_curl.h"
-#include "../../runtime/cache.h"
-#include "../../runtime/cache_file.h"
-#include "../../runtime/little.h"
+#include "../../runtime/cache/cache.h"
+#include "../../runtime/cache/cache_file.h"
+#include "../../runtime/object/little.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "fuzz.h"
-#include "../../runtime/tune_meter.h"
+#include "../../runtime/tune/tune_meter.h"
 
 /* What a search asks. */
 static void ask(tune_timings *t, const tune_variant *v, diags *problems) {

@@ -1,5 +1,5 @@
 #include "fuzz.h"
-#include "../../runtime/tune.h"
+#include "../../runtime/tune/tune.h"
 #include <string.h>
 
 /* A choice from the record never leaves what a launch may use. */

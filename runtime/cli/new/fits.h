@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CLI_FITS_H
 #define HEDDLE_CLI_FITS_H
 
-#include "../../match.h"
+#include "../../match/match.h"
 #include "../cli.h"
 
 enum { FITS_MAX = 64 };

@@ -1,5 +1,5 @@
 #include "readings.h"
-#include "../../strides.h"
+#include "../../launch/strides.h"
 #include <string.h>
 
 /* A tensor's dimensions in the order of memory, the largest step first. */

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_CLI_READINGS_H
 #define HEDDLE_CLI_READINGS_H
 
-#include "../../match.h"
+#include "../../match/match.h"
 
 /* 0: not known. */
 typedef struct reading_facts {

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_CLI_RECORDS_H
 #define HEDDLE_CLI_RECORDS_H
 
-#include "../../launch.h"
+#include "../../launch/launch.h"
 #include "draft.h"
 
 /* Sets page, layouts, tail and scales where the cache has the bytes of one of the forms, for `qk` and `v`
