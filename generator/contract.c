@@ -46,7 +46,7 @@ const char *granularity_name(granularity g) {
 }
 
 bool contract_writer_scales(granularity g) {
-  return g == SCALE_TOKEN || g == SCALE_TOKEN_HEAD || g == SCALE_GROUP;
+  return granularities[g].axes & 1u << AXIS_S;
 }
 
 bool contract_scale_arrays(const contract *c) {

@@ -9,7 +9,7 @@
 enum { MERGE_THREADS = 256, MERGE_QUADS = 16, MERGE_LANES = MERGE_THREADS / MERGE_QUADS };
 
 bool token_scales(const contract *c) {
-  return c->scale.granularity >= SCALE_TOKEN;
+  return contract_scale_axes(c->scale.granularity) & 1u << AXIS_B;
 }
 
 /* What stands for the one scale that all tokens of a workgroup have; NULL: they have their own, or none. */

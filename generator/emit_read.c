@@ -10,9 +10,11 @@ enum { READ_THREADS = 512, READ_IN_FLIGHT = 8 };
 static void add_side(const contract *c, dtype d, int width, int group, read_bytes *bytes) {
   int scale = dtype_bytes(c->scale.dtype);
   bytes->token_head += (int64_t)width * dtype_bytes(d);
-  if (c->scale.granularity == SCALE_TOKEN) bytes->token += scale;
-  if (c->scale.granularity == SCALE_TOKEN_HEAD) bytes->token_head += scale;
-  if (c->scale.granularity == SCALE_GROUP && group > 0) bytes->token_head += (int64_t)(width / group) * scale;
+  const unsigned axes = contract_scale_axes(c->scale.granularity);
+  if (!(axes & 1u << AXIS_S)) return; /* few, whatever the tokens */
+  if (axes & 1u << AXIS_D && group == 0) return;
+  int64_t scales = axes & 1u << AXIS_D ? width / group : 1;
+  *(axes & 1u << AXIS_H ? &bytes->token_head : &bytes->token) += scales * scale;
 }
 
 read_bytes read_bytes_of(const contract *c) {

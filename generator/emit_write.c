@@ -154,7 +154,9 @@ static void write_solved(const contract *c, const write_plan *p, text *out) {
   write_int(out, "LOAD", p->load);
   text_add(out, "\n// The scale rule: rows of zeros store ZERO_ROW, others max(amax, AMAX_FLOOR) / QMAX, "
                 "SCALE_FLOOR at least. Else the scale is given.\n");
-  write_bool(out, "ALL_HEADS", c->scale.granularity == SCALE_TOKEN);
+  write_bool(out, "ALL_HEADS",
+             contract_writer_scales(c->scale.granularity) &&
+                 !(contract_scale_axes(c->scale.granularity) & 1u << AXIS_H));
   write_float(out, "AMAX_FLOOR", c->scale.writer.amax_floor);
   write_float(out, "SCALE_FLOOR", c->scale.writer.scale_floor);
   text_add(out, "\n");
@@ -170,7 +172,7 @@ static void write_solved(const contract *c, const write_plan *p, text *out) {
     write_offset_function(out, name, arrays[i].layout, dtype_bytes(arrays[i].dtype));
   }
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
-  if (c->scale.granularity >= SCALE_HEAD) {
+  if (contract_scale_axes(c->scale.granularity)) {
     write_scale_offset_function(out, "k_scale_offset", &c->scale.k);
     if (!c->kv.v_in_k) write_scale_offset_function(out, "v_scale_offset", &c->scale.v);
   }
@@ -234,7 +236,7 @@ hd_status emit_write(const contract *c, const variant *v, const target *t, const
   k->grid[1] = k->grid[2] = (extent){1, 1, 0, {DIM_SEQS}};
   k->block = plan.threads;
   bool own_v = !c->kv.v_in_k;
-  bool strides = c->scale.granularity >= SCALE_HEAD;
+  bool strides = contract_scale_axes(c->scale.granularity) != 0;
   add_tensor(k, TENSOR_K_CACHE);
   if (own_v) add_tensor(k, TENSOR_V_CACHE);
   add_scale(c, k, true);

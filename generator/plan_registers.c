@@ -1,7 +1,7 @@
 #include "plan_internal.h"
 
 static bool scales_a_token(const contract *c) {
-  return c->scale.granularity >= SCALE_TOKEN;
+  return contract_scale_axes(c->scale.granularity) & 1u << AXIS_B;
 }
 
 /* Addresses, page ids and temporaries; from the code objects of the shipped specs. */

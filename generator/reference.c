@@ -476,15 +476,16 @@ static void write_scale(const contract *c, const side *s, float amax, place at, 
 /* Scales that the writer works out, from `x`: [head, channel]. The tail takes no part. */
 static void write_scales(const contract *c, const side *s, const float *x, place at) {
   if (!contract_writer_scales(c->scale.granularity)) return;
+  const bool shared = !(contract_scale_axes(c->scale.granularity) & 1u << AXIS_H); /* by all heads */
   float all = 0.0f;
   for (int64_t head = 0; head < s->heads; head++) {
     for (int channel = 0; channel < s->coded; channel += s->group) {
       const float amax = largest_magnitude(x + head * s->dim + channel, s->group);
       if (amax > all) all = amax;
-      if (c->scale.granularity != SCALE_TOKEN) write_scale(c, s, amax, at, head, channel);
+      if (!shared) write_scale(c, s, amax, at, head, channel);
     }
   }
-  if (c->scale.granularity == SCALE_TOKEN) write_scale(c, s, all, at, 0, 0);
+  if (shared) write_scale(c, s, all, at, 0, 0);
 }
 
 /* Without a scale; a format that is the query's own gets the bytes as they are. */

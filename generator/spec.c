@@ -9,9 +9,15 @@
 #define WITH(name) (1u << SCALE_##name)
 
 enum {
-  WITH_SCALES = WITH(TENSOR) | WITH(HEAD) | WITH(TOKEN) | WITH(TOKEN_HEAD) | WITH(PAGE_HEAD) | WITH(GROUP),
-  WITH_LAYOUT = WITH_SCALES & ~WITH(TENSOR),
-  WITH_RULE = WITH(TOKEN) | WITH(TOKEN_HEAD) | WITH(GROUP) /* contract_writer_scales */
+#define X(name, word, axes) | 1 << name
+  WITH_SCALES = (0 GRANULARITY_LIST(X)) & ~WITH(NONE),
+#undef X
+#define X(name, word, axes) | ((axes) != 0) << name
+  WITH_LAYOUT = 0 GRANULARITY_LIST(X),
+#undef X
+#define X(name, word, axes) | ((1 << AXIS_S & (axes)) != 0) << name
+  WITH_RULE = 0 GRANULARITY_LIST(X) /* contract_writer_scales */
+#undef X
 };
 
 static const spec_word kernel_words[] = {

@@ -215,7 +215,8 @@ hd_status view_page_split(const contract *c, const tensors *t, int page, view_me
   }
   v.parts = c->kv.page / page;
   v.contract.kv.page = page;
-  if (c->scale.granularity == SCALE_PAGE_HEAD && v.parts > 1)
+  const unsigned scale_axes = contract_scale_axes(c->scale.granularity);
+  if (scale_axes & 1u << AXIS_B && !(scale_axes & 1u << AXIS_S) && v.parts > 1)
     return decline(errors, "view.scale", "scale.granularity", granularity_name(c->scale.granularity),
                    "scales that don't belong to whole pages");
   for (int i = 0; i < PAGED_COUNT; i++) {

@@ -243,7 +243,8 @@ static void fill_caches(verify_data *d, random_state *r) {
 }
 
 static bool scales_per_token(const contract *c) {
-  return c->scale.granularity == SCALE_TOKEN || c->scale.granularity == SCALE_TOKEN_HEAD;
+  const unsigned axes = contract_scale_axes(c->scale.granularity);
+  return axes & 1u << AXIS_S && !(axes & 1u << AXIS_D);
 }
 
 /* Power of ten of the largest V scale: fp16 ends at 65504, and a value is up to 448 scales large. */
