@@ -82,7 +82,8 @@ for path, text in documents.items():
         if heading and to in documents:
             check("links lead to headings", heading in headings(documents[to]), f"{path.relative_to(root)}: {link} has no heading {heading}")
 
-verbs = set(re.findall(r"&verb_([a-z]+)", (root / "runtime/cli/verbs.c").read_text()))
+verbs = set(re.findall(r"^ +X\(([a-z]+)\)", (root / "runtime/cli/verbs.h").read_text(), re.M))
+check("verbs exist", len(verbs) > 20, "runtime/cli/verbs.h lists next to no verbs")
 for path, text in documents.items():
     for line in re.findall(r"^build/heddle ([a-z]+)", text, re.M) + re.findall(r"`heddle ([a-z]+)[ `]", text):
         check("verbs exist", line in verbs, f"{path.relative_to(root)}: heddle has no verb {line}")

@@ -2,10 +2,10 @@
 #include <string.h>
 
 const cli_verb *const cli_verbs[] = {
-    &verb_check,  &verb_key,     &verb_diff, &verb_new,     &verb_tensors, &verb_match, &verb_view,
-    &verb_layout, &verb_plan,    &verb_emit, &verb_build,   &verb_pack,    &verb_run,   &verb_reference,
-    &verb_verify, &verb_bench,   &verb_tune, &verb_profile, &verb_inspect, &verb_cache, &verb_targets,
-    &verb_doctor, &verb_explain, &verb_help, &verb_version, NULL,
+#define X(name) &verb_##name,
+    VERB_LIST(X)
+#undef X
+        NULL,
 };
 
 size_t cli_verb_count(void) {
