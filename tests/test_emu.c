@@ -1108,5 +1108,7 @@ Test(emu, opens_every_target_and_no_other) {
   }
   device *d;
   cr_assert_eq(device_open("emu:gfx1030", &d, &list), HD_UNAVAILABLE);
+  for (size_t n = 0; n < sizeof names / sizeof *names; ++n)
+    cr_assert(strstr(list.items[0].message, names[n] + 4), "%s names no %s", list.items[0].message, names[n] + 4);
   diags_finish(&list);
 }

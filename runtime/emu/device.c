@@ -1,5 +1,7 @@
 /* The device interface over the emulator: memory, modules, launches, and streams, events and graphs that have
  * nothing to wait for, because every call is complete when it returns. */
+#include "../../generator/target.h"
+#include "../../generator/text.h"
 #include "../device/device.h"
 #include "execute.h"
 #include <inttypes.h>
@@ -686,18 +688,26 @@ static bool is_count(const char *variable, diags *list) {
   return false;
 }
 
+static hd_status decline_target(const char *name, diags *list) {
+  text known;
+  text_init(&known);
+  for (size_t i = 0; i < target_count(); i++)
+    if (emu_find_target(target_at(i)->name))
+      text_addf(&known, "%s%s", known.length > 0 ? ", " : "", target_at(i)->name);
+  diags_errorf(list, "device.emu", NULL, "no emulated target \"%s\"; there are %s", name,
+               text_string(&known));
+  text_finish(&known);
+  return HD_UNAVAILABLE;
+}
+
 hd_status heddle_emu_open(const char *rest, device **out_device, diags *list) {
-  const emu_target *target = emu_find_target(rest && *rest ? rest : "gfx950");
-  if (!target) {
-    diags_errorf(list, "device.emu", NULL,
-                 "no emulated target \"%s\"; there are gfx942, gfx950, gfx1201 and gfx1250", rest);
-    return HD_UNAVAILABLE;
-  }
+  const emu_target *found = emu_find_target(rest && *rest ? rest : "gfx950");
+  if (!found) return decline_target(rest, list);
   if (!is_count("HEDDLE_EMU_THREADS", list) || !is_count("HEDDLE_EMU_BUDGET", list)) return HD_UNAVAILABLE;
   emu_device *e = calloc(1, sizeof *e);
   if (!e) return HD_OUT_OF_MEMORY;
   e->base.vtable = &vtable;
-  e->target = target;
+  e->target = found;
   bool memory = emu_memory_init(&e->memory), lock = memory && pthread_mutex_init(&e->lock, NULL) == 0;
   if (!lock) {
     if (memory) emu_memory_finish(&e->memory);

@@ -14,6 +14,9 @@ SPECS = SOURCE / 'specs'
 # What compilers are made of, by hash: the same for all tests, and the dearest part of a fresh cache.
 IDENTITIES = pathlib.Path(HEDDLE).parent / 'tests' / 'identity'
 
+# What the emulated device runs.
+EMULATED = ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']
+
 SCHEMAS = Schemas(SOURCE / 'docs' / 'json')
 
 # A small contract that the oracle gets through at once.

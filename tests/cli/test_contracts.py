@@ -2,7 +2,7 @@
 write has to store what the reference does and decode to give what float64 does (heddle verify). One field or two differ
 from a plain contract, and the targets take turns."""
 import unittest
-from support import Case, SPECS
+from support import Case, EMULATED, SPECS
 
 SHUFFLED = ('[b, h, d/16, s, d%16]', '[b, h, s/16, d, s%16]')
 HND = ('[b, h, s, d]', '[b, h, s, d]')
@@ -167,7 +167,7 @@ class Latent(Case):
 
 class Shipped(Case):
     def test_every_spec_on_every_emulated_target(self):
-        for target in ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']:
+        for target in EMULATED:
             for path in sorted(SPECS.glob('*.yaml')):
                 with self.subTest(spec=path.name, target=target):
                     result = self.json('verify', path, '--device', 'emu:' + target, '--cases', '0', '--only', 'split')

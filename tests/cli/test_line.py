@@ -2,10 +2,9 @@
 rows, windows, sinks and scales of, and however many parts the line is cut into; a ragged batch leaves no part much longer
 than the others."""
 import tempfile
-from support import Case, SMALL, SPECS, knows_compilers
+from support import Case, EMULATED as TARGETS, SMALL, SPECS, knows_compilers
 import unittest
 
-TARGETS = ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']
 ALL = SMALL.replace('targets: [gfx950]\n', '')
 ROWS = ALL.replace('rows: 1', 'rows: 3').replace('logits:', 'mask: {window: 40, sinks: per_head}\nlogits:')
 INDPTR = ALL.replace('logits:', 'select: {form: indptr, per: kv_head}\nlogits:').replace('page: 16', 'page: 7')

@@ -5,9 +5,9 @@ import re
 import shlex
 import xml.etree.ElementTree as ElementTree
 
-from support import SOURCE, SPECS, Case, unittest
+from support import EMULATED, SOURCE, SPECS, Case, unittest
 
-TARGETS = ('gfx942', 'gfx950', 'gfx1201', 'gfx1250', 'sm_90')
+TARGETS = [*EMULATED, 'sm_90']
 SHIPPED = sorted(SPECS.glob('*.yaml'))
 SVG = '{http://www.w3.org/2000/svg}'
 

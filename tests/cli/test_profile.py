@@ -2,7 +2,7 @@
 import tempfile
 import unittest
 import npy
-from support import Case, SPECS, knows_compilers
+from support import Case, EMULATED, SPECS, knows_compilers
 
 DENSE = SPECS / 'minimax-m3-dense-fp8.yaml'
 DEVICE = ('--device', 'emu:gfx950', '--compiler', 'llvm')
@@ -46,7 +46,7 @@ class Profile(Case):
     def test_on_every_target_shuffled_layouts_take_whole_segments_and_each_line_comes_once(self):
         # 64 bytes are what a vector cache delivers at a time. Of a line of 128 two instructions may take a half each: then
         # what counts is that it comes from memory once.
-        for target in ('gfx942', 'gfx950', 'gfx1201', 'gfx1250'):
+        for target in EMULATED:
             value = self.json('profile', DENSE, '--device', 'emu:' + target, '--compiler', 'llvm', '--kernel', 'decode', '--shape', '1x256x1')
             decode, = value['operations']
             self.assertGreaterEqual(decode['kv_segment_efficiency']['64'], 0.95, target)

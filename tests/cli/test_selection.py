@@ -4,9 +4,8 @@ import math
 import random
 import unittest
 import npy
-from support import Case
+from support import Case, EMULATED as TARGETS
 
-TARGETS = ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']
 PAGE, BLOCK, DIM, GROUP = 16, 32, 64, 2
 BLOCKS = """heddle: 1
 name: blocks

@@ -4,7 +4,7 @@ import random
 import struct
 import unittest
 import npy
-from support import Case
+from support import Case, EMULATED
 
 PAGE, DIM, HEADS, GROUP = 16, 64, 1, 2
 
@@ -126,7 +126,7 @@ class Tensors(Case):
         spec = self.small(replace=[('targets: [gfx950]', '')])
         _, errors = self.heddle('reference', spec, '--kernel', 'write', *words, code=1)
         self.assertIn('reference.slot', errors)
-        for target in ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']:
+        for target in EMULATED:
             self.heddle('run', spec, '--kernel', 'write', '--device', 'emu:' + target, *words)
             for name, rows in [('k1.npy', k), ('v1.npy', v)]:
                 wanted = list(empty)
