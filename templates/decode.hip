@@ -570,7 +570,7 @@ KERNEL(THREADS) void heddle_decode(
         const int column = column_of(b, c);
         if (column >= rows * HEADS || (FOLDED && index >= COLUMNS / 2)) continue;
         const i64 query = query_of(sequence, kv_head, kv_heads, rows, column);
-        float *partial = (float *)workspace + (partial_number * (ROWS * HEADS) + column) * PARTIAL_WORDS;
+        float *partial = (float *)workspace + (i64)(partial_number * (ROWS * HEADS) + column) * PARTIAL_WORDS;
         const auto row = [&](int w) { return shared_row[w][b * PER_LANE + c][index]; };
         float lowest = NEVER, total = 0;
         UNROLL for (int w = 0; w < WAVES; w++) lowest = max_of(lowest, row(w)[0]);

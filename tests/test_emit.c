@@ -613,6 +613,18 @@ Test(emit, parts_of_a_line_have_a_grid_and_workspace_whatever_the_batch) {
     }
 }
 
+/* 65535 parts of 128 heads with 512 channels are more than 2^31 words. */
+Test(emit, partial_results_lie_at_64_bit_places) {
+  contract mla = shipped("deepseek-mla-bf16");
+  for (int line = 0; line < 2; line++)
+    for (size_t n = 0; n < target_count(); n++) {
+      emission e = emitted(&mla, OPERATION_DECODE, &(variant){.line = line}, target_at(n));
+      cr_expect_not_null(strstr(e.source, "(i64)(partial_number * (ROWS * HEADS) + column) * PARTIAL_WORDS"),
+                         "%s, line %d", target_at(n)->name, line);
+      emission_finish(&e);
+    }
+}
+
 /* ---- the contract decides the source ---- */
 
 /* Behind the comment that quotes the contract. */
