@@ -785,6 +785,27 @@ Test(launch, an_empty_grid_is_not_launched) {
   cr_assert_eq(r.count, 0);
 }
 
+/* Its grid is the parts asked for, whatever the batch, and no tiles can't be dealt to them. */
+Test(launch, a_line_without_sequences_is_not_launched) {
+  descriptor d = two_kernels();
+  d.line_parts = 2;
+  tensors t = {0};
+  t.present[TENSOR_Q] = t.present[TENSOR_WORKSPACE] = true;
+  int64_t dims[DIM_COUNT] = {[DIM_KV_HEADS] = 2, [DIM_SPLITS] = 4};
+  launch_pack pack;
+  diags errors;
+  diags_init(&errors);
+  for (int i = 0; i < d.kernel_count; i++) {
+    d.kernels[i].grid[0] = (extent){1, 1, 1, {DIM_SPLITS}};
+    d.kernels[i].grid[1] = d.kernels[i].grid[2] = (extent){1, 1, 0, {DIM_SEQS}};
+  }
+  for (dims[DIM_SEQS] = 0; dims[DIM_SEQS] < 2; dims[DIM_SEQS]++) {
+    cr_assert_eq(launch_pack_init(&d, fake_functions, &t, dims, 0.5f, &pack, &errors), HD_OK);
+    cr_expect_eq(pack.count, dims[DIM_SEQS] > 0 ? 2 : 0, "%d", pack.count);
+  }
+  diags_finish(&errors);
+}
+
 Test(launch, a_tensor_that_is_not_there_is_refused) {
   tensors t = {0};
   const int64_t dims[DIM_COUNT] = {[DIM_SEQS] = 1, [DIM_KV_HEADS] = 1, [DIM_SPLITS] = 1};

@@ -143,6 +143,8 @@ bool launch_grid(const kernel_descriptor *k, const int64_t dims[DIM_COUNT], uint
 
 hd_status launch_pack_init(const descriptor *desc, device_function *const *functions, const tensors *t,
                            const int64_t dims[DIM_COUNT], float scale, launch_pack *out_pack, diags *errors) {
+  /* A line's grid says nothing of the batch. */
+  const bool idle = desc->line_parts > 0 && dims[DIM_SEQS] <= 0;
   out_pack->count = 0;
   out_pack->lists_bytes = descriptor_lists_bytes(desc, dims);
   for (int i = 0; i < desc->kernel_count; i++) {
@@ -155,9 +157,10 @@ hd_status launch_pack_init(const descriptor *desc, device_function *const *funct
                                    .lds_bytes = (uint32_t)k->lds_bytes,
                                    .waits_itself = k->waits_itself};
     const uint32_t *grid = part->launch.grid;
-    if (!pack_arguments(k, t, dims, out_pack->lists_bytes, scale, part, errors)) return HD_INVALID;
     if (!launch_grid(k, dims, part->launch.grid, errors)) return HD_INVALID;
-    if (grid[0] > 0 && grid[1] > 0 && grid[2] > 0) out_pack->count++;
+    if (idle || grid[0] == 0 || grid[1] == 0 || grid[2] == 0) continue; /* nor needs it a workspace */
+    if (!pack_arguments(k, t, dims, out_pack->lists_bytes, scale, part, errors)) return HD_INVALID;
+    out_pack->count++;
   }
   return HD_OK;
 }

@@ -143,6 +143,38 @@ Test(api_launches, indices_may_begin_anywhere) {
   }
 }
 
+/* An engine between requests: nothing to do, for workgroups that share out a line of no tiles too. */
+Test(api_launches, a_batch_without_sequences_is_no_work) {
+  static const int64_t query[] = {0, Q_HEADS, DIM}, table[] = {0, TABLE}, lengths[] = {0};
+  static const char *const variants[] = {NULL, "line"};
+  for (int d = 0; d < DEVICES; d++)
+    for (int i = 0; i < 2; i++) {
+      engine e;
+      float out[OUT_FLOATS];
+      engine_open(&e, device_at(d));
+      hd_job job = job_of(e.contract, HD_DECODE);
+      hd_kernel *k = NULL;
+      MAKE(hd_sizes, sizes);
+      sizes.kv_heads = KV_HEADS;
+      sizes.splits = 5;
+      job.variant = variants[i];
+      OK(hd_prepare(e.context, &job, &k, why));
+      hd_arguments a = engine_arguments(&e, 5);
+      OK(hd_kernel_workspace(k, &sizes, &a.workspace_bytes));
+      a.workspace = a.workspace_bytes > 0 ? on_device(e.context, NULL, (size_t)a.workspace_bytes) : 0;
+      e.read[0].shape = e.read[5].shape = query;
+      e.read[3].shape = table;
+      e.read[4].shape = lengths;
+      engine_forget_out(&e);
+      for (int again = 0; again < 2; again++)
+        OK(hd_launch(k, &a, NULL, why));
+      engine_out(&e, out);
+      cr_assert(isnan(out[0]), "something was written");
+      hd_kernel_release(k);
+      engine_close(&e);
+    }
+}
+
 /* A graph is captured while sequences are short and replayed while they grow to what the page table has room
  * for. Its split count comes from that room. */
 Test(api_launches, a_captured_launch_serves_growing_lengths) {
