@@ -447,9 +447,9 @@ typedef struct hd_arguments {
   float
       logits_scale; /* what q·k is multiplied by; 0: 1 / sqrt(head_dim.qk). Where the contract fixes it: 0 */
   /* 1: the kernel directly before this launch on the stream writes neither page table nor lengths (of the
-   * `table` form), so a kernel that starts before its predecessor has ended may read them at once. That holds
-   * for every layer but one that follows what makes the step's lists. 0: nothing is read before the
-   * predecessor has ended. */
+   * `table` form), and what writes them has ended before that one starts or lets the next start. So a kernel
+   * that starts before its predecessor has ended may read them at once. That holds for every layer but one
+   * that follows what makes the step's lists. 0: nothing is read before the predecessor has ended. */
   int32_t lists_settled;
   /* The scales of K and V of a contract whose scale.source is argument, each one number in the host's memory,
    * read during the call; elsewhere, and v_scale where V lies in K, NULL. Numbers are not judged: they count
