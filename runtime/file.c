@@ -118,3 +118,13 @@ hd_status file_make_folders(const char *path, unsigned mode) {
   errno = error;
   return status;
 }
+
+bool file_belongs_with(const char *path, const char *file) {
+  struct stat link, target, beside;
+  if (lstat(path, &link) != 0 || stat(path, &target) != 0 || !S_ISREG(target.st_mode)) return false;
+  bool known = stat(file, &beside) == 0;
+  const uid_t owners[] = {link.st_uid, target.st_uid};
+  for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
+    if (owners[i] != 0 && owners[i] != geteuid() && !(known && owners[i] == beside.st_uid)) return false;
+  return true;
+}

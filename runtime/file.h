@@ -20,6 +20,11 @@ hd_status file_write_atomic(int at, const char *path, unsigned mode, const void 
 /* The names of unfinished files begin with this. */
 #define FILE_TEMPORARY_PREFIX ".new-"
 
+/* Whether a program of that file may run or load `path`, which was only looked for around it: a regular file
+ * that belongs to root, to this process's user or to whom `file` belongs. Folders above may be everybody's,
+ * as /tmp is. */
+bool file_belongs_with(const char *path, const char *file);
+
 /* mkdir -p; folders that are there already are fine and keep their mode. */
 hd_status file_make_folders(const char *path, unsigned mode);
 

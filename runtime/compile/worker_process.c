@@ -1,5 +1,6 @@
 #include "worker_process.h"
 
+#include "file.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,20 +53,17 @@ static void cut_name(char *path) {
     strcpy(path, ".");
 }
 
-static bool folder_of_executable(char out_folder[4096]) {
-  ssize_t n = readlink("/proc/self/exe", out_folder, 4095);
+static bool this_executable(char out_file[4096]) {
+  ssize_t n = readlink("/proc/self/exe", out_file, 4095);
   if (n <= 0) return false;
-  out_folder[n] = '\0';
-  cut_name(out_folder);
+  out_file[n] = '\0';
   return true;
 }
 
-static bool folder_of_library(char out_folder[4096]) {
+static bool this_library(char out_file[4096]) {
   Dl_info facts;
   static const char here = 0; /* any object of this library */
-  if (!dladdr(&here, &facts) || !facts.dli_fname || !realpath(facts.dli_fname, out_folder)) return false;
-  cut_name(out_folder);
-  return true;
+  return dladdr(&here, &facts) && facts.dli_fname && realpath(facts.dli_fname, out_file);
 }
 
 hd_status worker_find(char *out_path, size_t size, diags *errors) {
@@ -76,17 +74,19 @@ hd_status worker_find(char *out_path, size_t size, diags *errors) {
                  "HEDDLE_WORKER names %s, which is no program that can be run", forced);
     return HD_UNAVAILABLE;
   }
-  static bool (*const places[])(char out_folder[4096]) = {folder_of_executable, folder_of_library};
+  static bool (*const places[])(char out_file[4096]) = {this_executable, this_library};
   /* The last: of a library in a folder of its machine's, lib/x86_64-linux-gnu. */
   static const char *const below[] = {"", "/..", "/../libexec/heddle", "/../../libexec/heddle"};
   text tried;
   text_init(&tried);
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    char folder[4096];
-    if (!places[i](folder)) continue;
+    char file[4096], folder[4096];
+    if (!places[i](file)) continue;
+    strcpy(folder, file);
+    cut_name(folder);
     for (size_t j = 0; j < sizeof below / sizeof *below; j++) {
       int n = snprintf(out_path, size, "%s%s/" WORKER_NAME, folder, below[j]);
-      if (n > 0 && (size_t)n < size && runnable(out_path)) {
+      if (n > 0 && (size_t)n < size && runnable(out_path) && file_belongs_with(out_path, file)) {
         text_finish(&tried);
         return HD_OK;
       }

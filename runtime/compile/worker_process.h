@@ -33,8 +33,8 @@ typedef struct worker_end {
   char errors[2048]; /* the end of what it wrote to stderr */
 } worker_end;
 
-/* HEDDLE_WORKER, beside the executable or library, one folder up, in ../libexec/heddle and ../../libexec/heddle.
- * HD_UNAVAILABLE with a diagnostic that lists what was tried. `size`: of out_path. */
+/* HEDDLE_WORKER, beside the executable or library, one folder up, in ../libexec/heddle and
+ * ../../libexec/heddle. HD_UNAVAILABLE with a diagnostic that lists what was tried. `size`: of out_path. */
 hd_status worker_find(char *out_path, size_t size, diags *errors);
 
 hd_status worker_start(worker_process *w, const compiler *c, const compile_limits *limits, diags *errors);

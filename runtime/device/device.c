@@ -1,4 +1,5 @@
 #include "device.h"
+#include "file.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static bool emu_try_around(emu_search *s, const char *file) {
     text_init(&path);
     text_add_bytes(&path, file, folder);
     text_addf(&path, "%s%s%s", folder == 0 ? "./" : "", emu_places[i], EMU_LIBRARY);
-    if (!path.failed && access(text_string(&path), F_OK) == 0) found = emu_try(s, text_string(&path));
+    if (!path.failed && file_belongs_with(text_string(&path), file)) found = emu_try(s, text_string(&path));
     text_finish(&path);
   }
   if (!found) text_addf(&s->tried, "%sno %s around %s", s->tried.length > 0 ? "; " : "", EMU_LIBRARY, file);

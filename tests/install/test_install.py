@@ -113,6 +113,25 @@ class Installed(unittest.TestCase):
         said = run(program, DEVICE, **{**self.bare, "LD_LIBRARY_PATH": str(lib), "HEDDLE_CACHE_DIR": str(cache)})
         self.assertIn(f"{DEVICE}: decode for gfx950, compiled", said)
 
+    @unittest.skipUnless(emu and os.geteuid() == 0, "needs another user's files")
+    def test_what_another_user_laid_around_a_program_is_not_run(self):
+        """Both are also looked for one folder up, which for a program in a folder below /tmp is everybody's."""
+        nobody, lib = 65534, self.root / libdir
+        program = self.folder / "everybody" / "mine" / "program"
+        program.parent.mkdir(parents=True)
+        run("sh", "-c", f'{os.environ["CC"]} "$1" -o "$2" "-I$3/include" "-L$4" -lheddle -lm', "sh", source / "examples" / "launch.c", program, self.root, lib, **os.environ)
+        ran = self.folder / "ran"
+        planted = [program.parents[1] / "heddle-compile-worker", program.parents[1] / "libheddle-emu.so"]
+        planted[0].write_text(f"#!/bin/sh\necho worker >>'{ran}'\n")
+        run("sh", "-c", f'{os.environ["CC"]} -shared -fPIC -x c - -o "$1" <<END\n#include <stdio.h>\n__attribute__((constructor)) static void here(void) {{ fclose(fopen("{ran}", "a")); }}\nEND', "sh",
+            planted[1], **os.environ)
+        environment = {**self.bare, "LD_LIBRARY_PATH": str(lib), "HEDDLE_CACHE_DIR": str(self.folder / "cache of its own")}
+        for path in planted:
+            path.chmod(0o755)
+            os.chown(path, nobody, nobody)
+        self.assertIn("compiled", run(program, DEVICE, **environment))
+        self.assertFalse(ran.exists(), "what another user laid there was run")
+
 
 if __name__ == "__main__":
     unittest.main()
