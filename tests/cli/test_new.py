@@ -64,6 +64,14 @@ class New(Case):
             made.write_text(self.heddle('new', '--from', request, *options, '--kv-dtype', 'int8')[0])
             self.assertIn('dtype: int8\n', made.read_text())
 
+    def test_heads_of_records_are_not_taken_for_tokens(self):
+        told = json.loads(self.heddle('tensors', 'deepseek-mla-fp8-656')[0])
+        del told['kv_heads']
+        told['tensors']['k_cache'] = {'dtype': 'uint8', 'shape': [64, 16, 8, 656]}
+        made = self.heddle('new', '--from', self.file('t.json', json.dumps(told)))[0]
+        self.assertRegex(made, r'\n  page: 16 ')
+        self.assertRegex(made, r'\n  heads_per_kv: 2 ')
+
     def test_layouts_formats_and_scales_go_there_and_back(self):
         count = 0
         for (name, (k, v)), (dtype, x), (i, scale) in itertools.product(LAYOUTS.items(), [('bf16', 8), ('fp8_e4m3', 16)], enumerate(SCALES)):

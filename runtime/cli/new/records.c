@@ -39,7 +39,7 @@ static bool sizes_of(const record_form *f, int64_t qk, int64_t v, record_sizes *
  */
 static int64_t page_of(const tensor *t, const record_sizes *s, int64_t page) {
   int64_t bytes = 1;
-  if (t->rank < 2 || t->rank > 4) return 0;
+  if (t->rank < 2 || t->rank > 4 || (t->rank == 4 && t->shape[1] != 1 && t->shape[2] != 1)) return 0;
   for (int i = 1; i < t->rank; i++)
     if (__builtin_mul_overflow(bytes, t->shape[i], &bytes)) return 0;
   int64_t found = bytes / s->token;
