@@ -241,7 +241,7 @@ static int profile(cli *c) {
 }
 
 static const cli_option profile_options[] = {
-    {"device", 'd', OPTION_TEXT, "DEVICE", "emu:gfx942, emu:gfx950, emu:gfx1201 or emu:gfx1250", 0, 0},
+    {"device", 'd', OPTION_TEXT, "DEVICE", "an emulated one, such as emu:gfx950", 0, 0},
     {"shape", 's', OPTION_TEXT, "SHAPE",
      "SEQSxLENGTHxKV_HEADS, xG for another heads_per_kv (default: 1x1024x1)", 0, 0},
     {"ragged", 0, OPTION_FLAG, NULL, "every eighth sequence that long, the others 1/16 to 5/16 of it", 0, 0},

@@ -65,6 +65,17 @@ static hd_status open_device(hipemu_device *d, const char *name, diags *messages
   return HD_UNAVAILABLE;
 }
 
+static void log_refused(const char *name, int length) {
+  text known;
+  text_init(&known);
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+    text_addf(&known, "%s%s", i > 0 ? ", " : "", targets[i].name);
+  hipemu_log("hip.target",
+             "HEDDLE_HIP_TARGET: \"%.*s\" can't be emulated; up to %d of %s, separated by commas", length,
+             name, HIPEMU_DEVICES_MOST, text_string(&known));
+  text_finish(&known);
+}
+
 /* One name that can't be opened, and there are no devices at all: a program must not go on with fewer. */
 static void open_devices(void) {
   const char *list = getenv("HEDDLE_HIP_TARGET");
@@ -84,11 +95,7 @@ static void open_devices(void) {
     }
     hipemu_answer(&devices[0], status, &messages);
     if (status != HD_OK) {
-      hipemu_log(
-          "hip.target",
-          "HEDDLE_HIP_TARGET: \"%.*s\" can't be emulated; up to %d of gfx942, gfx950, gfx1201 and gfx1250, "
-          "separated by commas",
-          (int)length, list, HIPEMU_DEVICES_MOST);
+      log_refused(list, (int)length);
       while (opened > 0) {
         device *d = devices[--opened].device;
         d->vtable->close(d);

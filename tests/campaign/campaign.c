@@ -284,7 +284,11 @@ static bool read_devices(settings *s, char *list) {
 }
 
 static bool read_settings(int argc, char **argv, settings *s) {
-  static char all[] = "emu:gfx942,emu:gfx950,emu:gfx1201,emu:gfx1250";
+  static char all[32 * MAX_DEVICES];
+  for (size_t t = 0, length = 0; t < target_count() && length < sizeof all; t++)
+    if (target_at(t)->family != FAMILY_CUDA)
+      length += (size_t)snprintf(all + length, sizeof all - length, "%semu:%s", length > 0 ? "," : "",
+                                 target_at(t)->name);
   *s = (settings){.seed = 1, .count = 100, .shapes = 2, .seconds = 300};
   s->jobs = (int)sysconf(_SC_NPROCESSORS_ONLN);
   if (argc < 2 || !read_devices(s, all)) return false;
