@@ -51,35 +51,32 @@ static void plan_finish(build_plan *p) {
   free(p->job_file);
 }
 
-/* Adds a file's jobs. Of targets that nobody named, those that don't serve the contract are left out, unless
+/* Adds a file's jobs. Of targets that nobody named, those that don't serve an operation are left out, unless
  * none does. */
 static int plan_file(const cli *c, build_plan *p, int index, const variant *v) {
   const spec_file *file = &p->files[index];
+  const contract *of = &file->spec.contract;
   target_list targets;
   operation_list operations;
+  bool all[2] = {false};
   int code = cli_targets(c, &file->spec, &targets);
   if (!code) code = cli_operations(c, file, &operations);
   if (code) return code;
-  int before = p->job_count;
-  for (int attempt = 0; attempt < 2 && p->job_count == before; attempt++)
-    for (int t = 0; t < targets.count; t++)
-      for (int o = 0; o < operations.count; o++) {
-        diags ignored;
-        diags_init(&ignored);
-        bool take =
-            targets.named || attempt > 0 ||
-            emit_check(&file->spec.contract, operations.items[o], v, targets.items[t], &ignored) == HD_OK;
-        diags_finish(&ignored);
-        if (!take) continue;
-        p->job_file[p->job_count] = index;
-        p->jobs[p->job_count++] = (build_job){
-            .contract = &file->spec.contract,
-            .name = file->spec.name,
-            .operation = operations.items[o],
-            .variant = *v,
-            .target = targets.items[t],
-        };
-      }
+  for (int o = 0; o < operations.count; o++)
+    all[o] = targets.named || !cli_serves(&targets, of, operations.items[o], v);
+  for (int t = 0; t < targets.count; t++)
+    for (int o = 0; o < operations.count; o++) {
+      const target_list one = {1, {targets.items[t]}, true};
+      if (!all[o] && !cli_serves(&one, of, operations.items[o], v)) continue;
+      p->job_file[p->job_count] = index;
+      p->jobs[p->job_count++] = (build_job){
+          .contract = of,
+          .name = file->spec.name,
+          .operation = operations.items[o],
+          .variant = *v,
+          .target = targets.items[t],
+      };
+    }
   return EXIT_FINE;
 }
 

@@ -109,11 +109,10 @@ static int explain_file(explaining *x, const char *path) {
     for (int o = 0; status == HD_OK && o < operations.count; o++) {
       const build_job job = {&file.spec.contract, file.spec.name, operations.items[o], x->variant,
                              targets.items[t]};
-      diags why;
-      diags_init(&why);
-      bool served = emit_check(job.contract, job.operation, &job.variant, job.target, &why) == HD_OK;
-      diags_finish(&why);
-      if (served || targets.named) status = explain_job(x, &job, &d);
+      const target_list one = {1, {targets.items[t]}, true};
+      const bool served = cli_serves(&one, job.contract, job.operation, &job.variant);
+      if (served || targets.named || !cli_serves(&targets, job.contract, job.operation, &job.variant))
+        status = explain_job(x, &job, &d);
     }
   if (status != HD_OK)
     code = cli_fail(x->c, path, &file, &d, status);

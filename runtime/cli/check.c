@@ -7,8 +7,7 @@
 /* What the generator says of one spec: for each target, which operations it serves. */
 typedef struct served {
   text names[2]; /* per operation, the targets that serve it, space-separated */
-  int count;     /* (operation, target) pairs that are served */
-  diags declines;
+  diags declines[2];
 } served;
 
 static void ask_generator(const spec *s, const target_list *targets, served *out) {
@@ -21,9 +20,8 @@ static void ask_generator(const spec *s, const target_list *targets, served *out
       diags_init(&why);
       if (emit_check(&s->contract, all[o], &v, targets->items[t], &why) == HD_OK) {
         text_addf(&out->names[o], "%s%s", out->names[o].length ? " " : "", targets->items[t]->name);
-        out->count++;
       } else {
-        diags_add_new(&out->declines, &why, DIAG_ERROR);
+        diags_add_new(&out->declines[o], &why, DIAG_ERROR);
       }
       diags_finish(&why);
     }
@@ -59,15 +57,19 @@ static int check_file(const cli *c, const char *path, text *out) {
   target_list targets = {0};
   int code = EXIT_FINE;
   diags_init(&d);
-  diags_init(&serves.declines);
+  for (int o = 0; o < 2; o++)
+    diags_init(&serves.declines[o]);
   hd_status status = spec_file_read(path, &file, &d);
   if (status == HD_OK && !cli_flag(c, "syntax")) {
     code = cli_targets(c, &file.spec, &targets);
     if (code == EXIT_FINE) ask_generator(&file.spec, &targets, &serves);
     /* A target that the spec or the caller names has to serve; of "every target", one is enough. */
-    bool good = targets.named ? diags_errors(&serves.declines) == 0 : serves.count > 0;
-    diags_add_new(&d, &serves.declines, good ? DIAG_NOTE : DIAG_ERROR);
-    if (!good) status = HD_DECLINED;
+    for (int o = 0; o < 2; o++) {
+      bool none = serves.names[o].length == 0, bad = diags_errors(&serves.declines[o]) > 0;
+      bool good = !bad || (!targets.named && !none);
+      diags_add_new(&d, &serves.declines[o], good ? DIAG_NOTE : DIAG_ERROR);
+      if (!good) status = HD_DECLINED;
+    }
   }
   if (code != EXIT_USAGE) code = cli_exit_code(status);
   char key[65] = "";
@@ -90,9 +92,10 @@ static int check_file(const cli *c, const char *path, text *out) {
     if (serves.names[0].length) text_addf(out, "  write:  %s\n", text_string(&serves.names[0]));
     if (serves.names[1].length) text_addf(out, "  decode: %s\n", text_string(&serves.names[1]));
   }
-  for (int o = 0; o < 2; o++)
+  for (int o = 0; o < 2; o++) {
     text_finish(&serves.names[o]);
-  diags_finish(&serves.declines);
+    diags_finish(&serves.declines[o]);
+  }
   diags_finish(&d);
   spec_file_finish(&file);
   return code;

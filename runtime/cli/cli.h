@@ -162,6 +162,8 @@ typedef struct target_list {
   bool named;
 } target_list;
 int cli_targets(const cli *c, const spec *s, target_list *out_list);
+/* Whether one of them at least serves it: of targets that nobody named the others are left out then. */
+bool cli_serves(const target_list *targets, const contract *c, operation o, const variant *v);
 
 /* The operations to work on: the --kernel options, else what the contract has. */
 typedef struct operation_list {

@@ -81,27 +81,24 @@ static hd_status emit_one(emit_state *s, operation o, const target *t, diags *d)
 }
 
 /* Every operation on every target. A target that nobody asked for by name may decline in silence while
- * another serves. */
+ * another serves the operation. */
 static hd_status emit_all(emit_state *s, const operation_list *operations, const target_list *targets,
                           diags *d) {
   hd_status worst = HD_OK;
-  diags declines;
-  diags_init(&declines);
+  bool silent[2] = {false};
+  for (int o = 0; o < operations->count; o++)
+    silent[o] =
+        !targets->named && cli_serves(targets, &s->file->spec.contract, operations->items[o], &s->variant);
   for (int t = 0; t < targets->count; t++)
     for (int o = 0; o < operations->count; o++) {
       diags own;
       diags_init(&own);
       hd_status status = emit_one(s, operations->items[o], targets->items[t], &own);
-      bool silent = status == HD_DECLINED && !targets->named;
-      diags_add_new(silent ? &declines : d, &own, DIAG_ERROR);
+      bool told = status != HD_DECLINED || !silent[o];
+      if (told) diags_add_new(d, &own, DIAG_ERROR);
       diags_finish(&own);
-      if (status != HD_OK && !silent && (worst == HD_OK || worst == HD_DECLINED)) worst = status;
+      if (status != HD_OK && told && (worst == HD_OK || worst == HD_DECLINED)) worst = status;
     }
-  if (s->emitted == 0 && worst == HD_OK) {
-    worst = HD_DECLINED;
-    diags_add_new(d, &declines, DIAG_ERROR);
-  }
-  diags_finish(&declines);
   return worst;
 }
 

@@ -161,6 +161,17 @@ int cli_targets(const cli *c, const spec *s, target_list *out_list) {
   return EXIT_FINE;
 }
 
+bool cli_serves(const target_list *targets, const contract *c, operation o, const variant *v) {
+  bool served = false;
+  for (int t = 0; t < targets->count && !served; t++) {
+    diags ignored;
+    diags_init(&ignored);
+    served = emit_check(c, o, v, targets->items[t], &ignored) == HD_OK;
+    diags_finish(&ignored);
+  }
+  return served;
+}
+
 bool contract_has_operation(const contract *c, operation o) {
   return (c->kernels & (o == OPERATION_WRITE ? (unsigned)KERNEL_WRITE : (unsigned)KERNEL_DECODE)) != 0;
 }

@@ -206,6 +206,19 @@ class Declined(Case):
     def test_groups_below_a_matrix_row(self):
         self.declines('decline.scale-group', 'scale.group', scale='{granularity: group, group: {k: 16, v: 8}}')
 
+    def test_a_kernel_that_no_target_serves_is_said_beside_one_that_all_do(self):
+        """No target is named, so those that don't serve are left out: not all of them, for one kernel of two."""
+        path = self.file('contract.yaml', spec(select='{form: blocks, block: 40}'))
+        checked = self.json('check', path, code=1)[0]
+        self.assertEqual((checked['ok'], checked['served']['decode'], len(checked['served']['write'])), (False, [], 5))
+        self.assertEqual([(d['code'], d['severity']) for d in checked['diagnostics']], [('decline.select-block', 'error')])
+        _, errors = self.heddle('emit', path, '-o', self.folder / 'out', code=1)
+        self.assertIn('[decline.select-block]', errors)
+        _, errors = self.heddle('build', path, code=3, HEDDLE_WORKER='/nowhere/worker')
+        self.assertIn('[decline.select-block]', errors)
+        self.heddle('check', path, '--syntax')
+        self.heddle('check', self.file('write.yaml', spec(select='{form: blocks, block: 40}', kernels='[write]')))
+
 
 if __name__ == '__main__':
     unittest.main()
