@@ -63,12 +63,14 @@ static void write_queries(const contract *c, text *out) {
             "DEVICE float scale_behind(u32 channel, float value_scale) { return %svalue_scale%s; }\n",
             v_has_tail(c) ? "channel < V_CODED ? " : "", v_has_tail(c) ? " : 1.0f" : "");
   if (c->mask.sinks)
-    text_add(out, "// One more logit, without a value: it takes part in the sum of weights, which is "
-                  "relative to 2^base.\n"
-                  "DEVICE void add_sink(float &base, float &sum, float sink) {\n"
-                  "  const float score = sink * 1.44269504088896341f, top = max_of(base, score);\n"
-                  "  sum = sum * exp2_fast(base - top) + exp2_fast(score - top);\n"
-                  "  base = top;\n}\n");
+    text_add(out,
+             "// One more logit, without a value: it takes part in the sum of weights, which is "
+             "relative to 2^base.\n"
+             "DEVICE void add_sink(float &base, float &sum, float sink) {\n"
+             "  const float score = sink * 1.44269504088896341f, top = max_of(base, score);\n"
+             "  // Not exp2(0) where it is the largest: the product is not rounded in a fused difference.\n"
+             "  sum = sum * exp2_fast(base - top) + (score >= base ? 1.0f : exp2_fast(score - top));\n"
+             "  base = top;\n}\n");
 }
 
 void write_merge_shape(text *out) {
