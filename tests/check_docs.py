@@ -107,6 +107,8 @@ for p in (root / "tests/api").glob("test_*.c"):
     tests |= set(re.findall(r"^Test\((\w+), (\w+)", p.read_text(), re.M))
 for p in (root / "tests/cli").glob("test_*.py"):
     tests |= {("cli-" + p.stem[5:], name) for name in re.findall(r"^    def (test_\w+)\(", p.read_text(), re.M)}
+for p in (root / "tests/install").glob("test_*.py"):
+    tests |= {(p.stem[5:], name) for name in re.findall(r"^    def (test_\w+)\(", p.read_text(), re.M)}
 named = re.findall(r"`([\w-]+): ([a-z0-9_]+)`", documents[root / "docs" / "security.md"])
 check("tests of security exist", len(named) > 20, "docs/security.md names next to no tests")
 for suite, name in named:

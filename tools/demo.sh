@@ -2,13 +2,17 @@
 # The whole of heddle on a machine without a GPU: a spec becomes source, source becomes code objects, and the gfx950 code objects run on
 # the CPU, producer to consumer, against a float64 oracle. Sets everything up itself. Takes about a minute on two cores, the first
 # run longer (packages, ROCm runtime, compilation of heddle).
+#
+#   tools/demo.sh [--installed]      --installed: with the heddle on PATH, building nothing
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
+installed=false
 case ${1:-} in
   '') ;;
-  -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
-  *) say "usage: tools/demo.sh" >&2; exit 2 ;;
+  --installed) installed=true ;;
+  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) say "usage: tools/demo.sh [--installed]" >&2; exit 2 ;;
 esac
 
 device=emu:gfx950
@@ -49,13 +53,20 @@ note() { printf '\n== %s\n' "$*"; }
 
 say "Setting up"
 setup_folders
+if $installed; then
+  heddle=$(command -v heddle) || fail "there is no heddle on PATH" "what to do: docs/install.md; or run tools/demo.sh without --installed"
+  needs=("python3|command -v python3|python3" "clang 22|have_clang|clang-22" "lld 22|command -v ld.lld-22|lld-22" "numpy|have_numpy|python3-numpy")
+else
+  heddle=$build/heddle
+fi
 setup_packages
 setup_rocm
-say "Building"
-setup_meson "$build" -Dtests=enabled -Demu=enabled
-setup_compile "$build" product
+if ! $installed; then
+  say "Building"
+  setup_meson "$build" -Dtests=enabled -Demu=enabled
+  setup_compile "$build" product
+fi
 
-heddle=$build/heddle
 demo=$build/demo
 spec=$root/specs/minimax-m3-dense-fp8.yaml
 mkdir -p "$demo"

@@ -31,7 +31,7 @@ needs=(
   "LLVM-C 22|test -e /usr/lib/llvm-22/include/llvm-c/Disassembler.h|llvm-22-dev"
 )
 
-# What only the tests need: a server for the shared cache, and shells that read their completion scripts. (Where systemd runs, Debian starts it on port 80 when it is installed.)
+# What only the tests need: a server for the shared cache, shells that read their completion scripts, and what builds Debian packages. (Where systemd runs, Debian starts it on port 80 when it is installed.)
 test_needs=(
   "nginx with WebDAV|have_nginx|nginx-light"
   "libcurl|have_curl|libcurl4"
@@ -39,6 +39,9 @@ test_needs=(
   "zsh, for completion|command -v zsh|zsh"
   "fish, for completion|command -v fish|fish"
   "locales|test -e /usr/share/i18n/locales/de_DE|locales"
+  "dpkg-dev, for packages|command -v dpkg-buildpackage|dpkg-dev"
+  "debhelper|command -v dh|debhelper"
+  "dh-python|command -v dh_python3|dh-python"
 )
 
 have_c_compiler() { echo '#include <stdio.h>' | "${CC:-cc}" -E - ; }

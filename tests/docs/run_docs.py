@@ -23,7 +23,7 @@ from commands import Commands
 LIMIT = 240  # seconds a document's block may take
 SHELLS = ("sh", "console")
 # Never run, marked or not: they set the machine up or build everything anew.
-HEAVY = re.compile(r"(^|[\s;&|])(tools/(test|demo|setup|test_torch)\.sh|\.ci/run|meson|ninja|pip|apt-get|sudo)\b", re.M)
+HEAVY = re.compile(r"(^|[\s;&|])(tools/(test|demo|setup|test_torch|test_packages|build_deb)\.sh|\.ci/run|meson|ninja|pip|apt-get|sudo)\b", re.M)
 
 
 def python_with_numpy():
