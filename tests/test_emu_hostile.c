@@ -150,7 +150,7 @@ Test(emu_hostile, words_that_are_no_instructions_are_data) {
               {"gfx950", {0xd3ad00ff, 0x4dd31ac7}},  {"gfx950", {0xd3ae8004, 0x8c898b8d}},
               {"gfx1201", {0xbe9a51ff, 0xafa35297}}, {"gfx1201", {0xbea050ff, 0xc91abe0d}},
               {"gfx1250", {0xbe8652ff, 0x872f0331}}, {"gfx1250", {0xbe9a4eff, 0xd9258696}},
-              {"gfx1250", {0xbedd4fff, 0xd83b16a0}}};
+              {"gfx1250", {0xbedd4fff, 0xd83b16a0}}, {"gfx1250", {0xbec357ff, 0x35901cf7}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     object o;
     char problem[256];

@@ -70,6 +70,7 @@ static const struct encoding {
     {12, 0xff80ffff, 0xbe8050ff, 0, 0, true},
     {12, 0xff80ffff, 0xbe8051ff, 0, 0, true},
     {12, 0xff80ffff, 0xbe8052ff, 0, 0, true},
+    {12, 0xff80ffff, 0xbe8057ff, 0, 0, true},
 };
 
 static bool is_for_llvm(int generation, const uint8_t *bytes) {
