@@ -15,7 +15,7 @@ from ._staging import Staged
 from .context import Buffer, Context, Stream
 from .contract import Contract, contract_of, operation_number
 from .errors import check, diagnostics, failure
-from .tensors import BITS, Axes, Packed, TensorView, describe, number_of
+from .tensors import BITS, Axes, Packed, TensorView, describe, describe_as, number_of
 
 ROLES = ("none", "input", "output", "updated")
 ProgressCall = Callable[[int, int, str], None]  # kernels done, their number, contract's name; from any thread
@@ -164,10 +164,10 @@ class Kernel:
 
     def _view(self, name: str, what: Any) -> TensorView:
         number_of(name)
-        view = describe(what)
+        view = describe_as(name, what)
         wanted = self._tensors.get(name)
         if view.dtype in BITS and wanted is not None:
-            view = describe(view, wanted.dtype)
+            view = describe_as(name, view, wanted.dtype)
         if not self.context.info.emulated and view.on_host:
             raise TypeError(f"{name} lies in the host's memory, the kernel on {self.context.info.device}")
         if not view.on_host and view.index != self.context.index:

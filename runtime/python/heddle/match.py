@@ -10,7 +10,7 @@ from . import _native as native
 from .contract import Contract, contract_of, operation_number
 from .errors import Declined, Diagnostic, DiagnosticsList, failure
 from .kernel import Scales
-from .tensors import Axes, Packed, describe
+from .tensors import Axes, Packed, describe_as
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def match(candidates: Sequence[Any], operation: str, tensors: Mapping[str, Any],
     contracts: list[Contract] = [contract_of(c) for c in candidates]
     count = len(contracts)
     scales = Scales(tensors)
-    packed = Packed({n: describe(t) for n, t in tensors.items() if t is not None and n not in scales.pointers}, axes)
+    packed = Packed({n: describe_as(n, t) for n, t in tensors.items() if t is not None and n not in scales.pointers}, axes)
     r = native.MatchRequest(operation=operation_number(operation), tensors=packed.array, tensor_count=packed.count,
                             incumbent=native.encoded(request.incumbent), **scales.pointers,
                             **{n: getattr(request, n) for n in request.__dataclass_fields__ if n != "incumbent"})  # fmt: skip

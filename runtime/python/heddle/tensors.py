@@ -120,6 +120,14 @@ def describe(what: Any, dtype: str | None = None) -> TensorView:
     return replace(view, dtype=dtype)
 
 
+def describe_as(name: str, what: Any, dtype: str | None = None) -> TensorView:
+    """The same of a tensor that has a name among others, which what is wrong with it then begins with."""
+    try:
+        return describe(what, dtype)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+
+
 def _describe(what: Any) -> TensorView:
     if isinstance(what, TensorView):
         return what

@@ -9,7 +9,7 @@ from . import _native as native
 from .context import Context
 from .contract import Contract, contract_of
 from .errors import check, diagnostics
-from .tensors import Packed, TensorView, describe, unpack
+from .tensors import Packed, TensorView, describe_as, unpack
 
 MEANINGS = {"bytes": 0, "storage": 1}
 
@@ -52,4 +52,4 @@ def collapse_heads(context: Context, contract: Any, tensors: Mapping[str, Any]) 
 
 
 def _views(tensors: Mapping[str, Any]) -> dict[str, TensorView]:
-    return {name: describe(what) for name, what in tensors.items() if what is not None}
+    return {name: describe_as(name, what) for name, what in tensors.items() if what is not None}
