@@ -3,6 +3,7 @@ import itertools
 import json
 import os
 import pty
+import re
 import subprocess
 import unittest
 from support import Case, HEDDLE, SPECS
@@ -71,6 +72,18 @@ class New(Case):
         made = self.heddle('new', '--from', self.file('t.json', json.dumps(told)))[0]
         self.assertRegex(made, r'\n  page: 16 ')
         self.assertRegex(made, r'\n  heads_per_kv: 2 ')
+
+    def test_bytes_beside_a_format_are_taken_for_codes_too(self):
+        shape = {'shape': [64, 16, 8, 128]}
+        for k, v, words in (('int8', 'uint8', '{k: int8, v: fp8_e4m3}'), ('uint8', 'int8', '{k: fp8_e4m3, v: int8}'),
+                            ('uint8', 'fp8_e4m3fn', 'fp8_e4m3')):
+            scale = {'dtype': 'fp32', 'shape': [64, 16, 8, 4]}
+            request = self.file('t.json', json.dumps({'tensors': {
+                'q': {'dtype': 'bf16', 'shape': [2, 56, 128]}, 'k_cache': {'dtype': k, **shape}, 'v_cache': {'dtype': v, **shape},
+                'k_scale': scale, 'v_scale': scale}}))
+            made = self.file('made.yaml', self.heddle('new', '--from', request)[0])
+            self.assertRegex(made.read_text(), r'dtype: %s +# assumed: uint8' % re.escape(words))
+            self.heddle('check', '-q', made)
 
     def test_layouts_formats_and_scales_go_there_and_back(self):
         count = 0

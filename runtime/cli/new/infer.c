@@ -316,25 +316,26 @@ static hd_status infer_caches(inference *n, diags *errors) {
   return r ? HD_OK : HD_DECLINED;
 }
 
-/* fp8_e4m3 of either dialect is that of the target: the contract is the same one on all of them. */
+/* fp8_e4m3 of either dialect is that of the target: the contract is the same one on all of them. It is also
+ * what bytes are taken for that say no format. */
 static const char *format_word(dtype d) {
-  return d == DTYPE_FP8_E4M3FN || d == DTYPE_FP8_E4M3FNUZ ? "fp8_e4m3" : dtype_name(d);
+  return d == DTYPE_FP8_E4M3FN || d == DTYPE_FP8_E4M3FNUZ || d == DTYPE_UINT8 ? "fp8_e4m3" : dtype_name(d);
 }
 
 static void infer_format(inference *n) {
   const tensor *k = given(n, TENSOR_K_CACHE), *v = given(n, TENSOR_V_CACHE);
-  if (k->dtype == DTYPE_UINT8) {
-    draft_set(n->draft, FIELD_KV_DTYPE, SOURCE_ASSUMED, "assumed: uint8 says no format of the codes",
-              "fp8_e4m3");
-    return;
-  }
+  if (!v) v = k;
+  const char *k_word = format_word(k->dtype), *v_word = format_word(v->dtype);
   text words;
   text_init(&words);
-  if (v && v->dtype != k->dtype)
-    text_addf(&words, "{k: %s, v: %s}", format_word(k->dtype), format_word(v->dtype));
+  if (strcmp(k_word, v_word) != 0)
+    text_addf(&words, "{k: %s, v: %s}", k_word, v_word);
   else
-    text_add(&words, format_word(k->dtype));
-  if (strcmp(format_word(k->dtype), dtype_name(k->dtype)) != 0)
+    text_add(&words, k_word);
+  if (k->dtype == DTYPE_UINT8 || v->dtype == DTYPE_UINT8)
+    draft_set(n->draft, FIELD_KV_DTYPE, SOURCE_ASSUMED, "assumed: uint8 says no format of the codes", "%s",
+              text_string(&words));
+  else if (strcmp(k_word, dtype_name(k->dtype)) != 0 || strcmp(v_word, dtype_name(v->dtype)) != 0)
     draft_set(n->draft, FIELD_KV_DTYPE, SOURCE_TENSORS,
               "the target's own dialect; the tensors have one of them", "%s", text_string(&words));
   else
