@@ -188,6 +188,37 @@ static int report_match(const cli *c, const match_run *m, int chosen, bool faile
   return cli_output(&out, chosen >= 0 ? EXIT_FINE : EXIT_DECLINED);
 }
 
+/* Declines that are about the tensors and the device: no other spec would be without them. */
+static bool is_of_tensors(const diag *d) {
+  static const char *const codes[] = {
+      "bind.alignment", "bind.dialect",        "bind.overlap", "bind.size",    "bind.stride-alignment",
+      "match.length",   "match.contradiction", "match.prefix", "match.target", "match.incumbent",
+  };
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+    if (strcmp(d->code, codes[i]) == 0) return true;
+  return false;
+}
+
+/* What to type next: a spec of the tensors, unless every spec that was asked has a decline of theirs. */
+static void hint(const cli *c, const match_run *m) {
+  const char *code = NULL, *request = cli_text(c, "request");
+  for (int i = 0; i < m->count; i++) {
+    const diags *d = &m->answers[i].declines;
+    size_t at = 0;
+    while (at < d->count && !is_of_tensors(&d->items[at]))
+      at++;
+    if (at == d->count) {
+      code = NULL;
+      break;
+    }
+    if (!code) code = d->items[at].code;
+  }
+  if (code)
+    fprintf(stderr, "try: heddle explain %s\n", code);
+  else if (strcmp(request, "-") != 0)
+    fprintf(stderr, "try: heddle new --from %s\n", request);
+}
+
 static int ask(const cli *c, match_run *m) {
   diags d;
   int chosen = -1, code;
@@ -201,9 +232,8 @@ static int ask(const cli *c, match_run *m) {
   else
     code = cli_fail(c, m->files[chosen].path, NULL, &d, status);
   diags_finish(&d);
+  if (chosen < 0 && !console_quiet()) hint(c, m);
   match_answers_finish(m->answers, m->count);
-  if (chosen < 0 && !console_quiet() && strcmp(cli_text(c, "request"), "-") != 0)
-    fprintf(stderr, "try: heddle new --from %s\n", cli_text(c, "request"));
   return code;
 }
 

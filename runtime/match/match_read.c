@@ -145,7 +145,9 @@ static void read_tensors(reading *r) {
     bool known = tensor_name_parse(key, &name);
     if (!json_failed(&r->json) && (!known || r->out->request.tensors.present[name])) {
       r->json.at = start;
-      json_fail(&r->json, known ? "each tensor once" : "a tensor that heddle knows");
+      json_fail(&r->json, known ? "each tensor once"
+                                : "a tensor that heddle knows; a cache is k_cache and v_cache, two views if "
+                                  "it is one buffer");
     }
     if (json_failed(&r->json)) return;
     read_tensor(r, name);

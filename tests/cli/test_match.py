@@ -61,6 +61,18 @@ class Match(Case):
         self.assertEqual(lines[2], ['bind.dtype', 'page_table', 'int64', 'int32'])
         self.assertEqual(errors, 'try: heddle new --from %s\n' % request)
 
+    def test_what_no_other_spec_would_cure_is_explained_instead(self):
+        def hint(change, *specs):
+            return self.heddle('match', '--request', self.described(change), '--target', 'gfx950', *specs, code=1)[1]
+
+        def padded_badly(request):
+            request['tensors']['k_cache'].update(strides=[32776, 16384, 2048, 16, 1])
+
+        self.assertEqual(hint(lambda r: r.update(longest=1 << 30), DENSE), 'try: heddle explain match.length\n')
+        self.assertEqual(hint(padded_badly, DENSE), 'try: heddle explain bind.stride-alignment\n')
+        # A spec among them that has another fault alone is worth a spec of the tensors.
+        self.assertIn('try: heddle new --from', hint(lambda r: r['tensors']['page_table'].update(dtype='int64'), DENSE, NHD))
+
     def test_scales_of_the_host_are_numbers(self):
         spec = self.file('numbers.yaml', DENSE.read_text().replace('granularity: token_head', 'granularity: tensor\n  source: argument')
                          .replace('  k: [b, h, s]\n', '').replace('  v: [b, h, s]\n', '').replace('  writer:', '  #'))
