@@ -70,6 +70,7 @@ class Match(Case):
 
         self.assertEqual(hint(lambda r: r.update(longest=1 << 30), DENSE), 'try: heddle explain match.length\n')
         self.assertEqual(hint(padded_badly, DENSE), 'try: heddle explain bind.stride-alignment\n')
+        self.assertEqual(hint(lambda r: r['tensors']['k_cache'].update(dtype='uint8'), DENSE), 'try: heddle explain bind.dtype\n')
         # A spec among them that has another fault alone is worth a spec of the tensors.
         self.assertIn('try: heddle new --from', hint(lambda r: r['tensors']['page_table'].update(dtype='int64'), DENSE, NHD))
 
