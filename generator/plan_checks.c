@@ -80,5 +80,6 @@ void check_shape(const contract *c, const decode_plan *p, diags *errors) {
                          "what divides the %d channels of V, where V lies in K", coded);
   if (c->scale.group_v != coded && c->scale.group_v % p->value_op->rows != 0)
     diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_v,
-                         "a multiple of %d channels of V (%s)", p->value_op->rows, p->value_op->name);
+                         "a multiple of %d channels of V (%s of %s)", p->value_op->rows, p->value_op->name,
+                         p->target->name);
 }

@@ -205,6 +205,9 @@ class Declined(Case):
 
     def test_groups_below_a_matrix_row(self):
         self.declines('decline.scale-group', 'scale.group', scale='{granularity: group, group: {k: 16, v: 8}}')
+        notes = self.json('check', self.folder / 'contract.yaml')[0]['diagnostics']
+        for target in EMULATED:
+            self.assertTrue(any(target in note['message'] for note in notes), (target, notes))
 
     def test_a_kernel_that_no_target_serves_is_said_beside_one_that_all_do(self):
         """No target is named, so those that don't serve are left out: not all of them, for one kernel of two."""
