@@ -89,3 +89,17 @@ class Case(unittest.TestCase):
             assert old in contents
             contents = contents.replace(old, new)
         return self.file('small.yaml', contents)
+
+
+class CachedCase(Case):
+    """One whose tests share the class's cache: they need the same few kernels."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cache = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.cache.cleanup)
+        knows_compilers(cls.cache.name)
+
+    def setUp(self):
+        super().setUp()
+        self.environment['HEDDLE_CACHE_DIR'] = self.cache.name

@@ -1,25 +1,14 @@
 """Claims about bench, on the emulated device: shapes, splits, forms of output, refusals."""
 import csv
 import io
-import tempfile
 import unittest
-from support import Case, SMALL, SPECS, knows_compilers
+from support import CachedCase, SMALL, SPECS
 
 SPEC = SPECS / 'nhd-fp16.yaml'
 COMMAND = ('bench', SPEC, '--device', 'emu:gfx950', '--compiler', 'llvm')
 
 
-class Bench(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.cache = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.cache.cleanup)
-        knows_compilers(cls.cache.name)
-
-    def setUp(self):
-        super().setUp()
-        self.environment['HEDDLE_CACHE_DIR'] = self.cache.name  # the same few kernels in all tests
-
+class Bench(CachedCase):
     def test_every_shape_is_checked_at_every_split_and_has_no_time(self):
         value = self.json(*COMMAND, '--shape', '2x40x1x4', '--shape', '1x64x2', '--split', '1,3,auto')
         self.assertTrue(value['ok'])

@@ -1,8 +1,7 @@
 """Claims about the line of tiles on AMD targets, on the emulated device: decode is attention whatever the contract has lists,
 rows, windows, sinks and scales of, and however many parts the line is cut into; a ragged batch leaves no part much longer
 than the others."""
-import tempfile
-from support import Case, EMULATED as TARGETS, SMALL, SPECS, knows_compilers
+from support import CachedCase, EMULATED as TARGETS, SMALL, SPECS
 import unittest
 
 ALL = SMALL.replace('targets: [gfx950]\n', '')
@@ -15,17 +14,7 @@ GROUPS = ALL.replace('dtype: bf16\n', 'dtype: fp8_e4m3\n').replace('logits:', 's
 WIDE = ALL.replace('heads_per_kv: 2, rows: 1', 'heads_per_kv: 64, rows: 2').replace('head_dim: 64', 'head_dim: {qk: 320, v: 256}')
 
 
-class Line(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.cache = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.cache.cleanup)
-        knows_compilers(cls.cache.name)
-
-    def setUp(self):
-        super().setUp()
-        self.environment['HEDDLE_CACHE_DIR'] = self.cache.name
-
+class Line(CachedCase):
     def right(self, spec, target, *options, variant='line'):
         out = self.heddle('verify', self.file('line.yaml', spec), '--device', 'emu:' + target, '--compiler', 'llvm', '--variant', variant,
                           '--cases', '0', '--only', 'lengths', *options)[0]

@@ -3,7 +3,7 @@ emulated device."""
 import shutil
 import tempfile
 import unittest
-from support import Case, SOURCE, knows_compilers
+from support import CachedCase, SOURCE
 
 SPEC = """heddle: 1
 name: mutant
@@ -42,17 +42,7 @@ MUTANTS = {
 }
 
 
-class Mutants(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.cache = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.cache.cleanup)
-        knows_compilers(cls.cache.name)
-
-    def setUp(self):
-        super().setUp()
-        self.environment['HEDDLE_CACHE_DIR'] = self.cache.name
-
+class Mutants(CachedCase):
     def verify(self, code, case, **environment):
         spec = self.file('mutant.yaml', SPEC)
         return self.heddle('verify', spec, '--device', 'emu:gfx942', '--cases', '0', '--only', case, code=code, **environment)[0]

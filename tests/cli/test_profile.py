@@ -1,8 +1,7 @@
 """Claims about profile and run --stats: tables, JSON, what the counts must be, refusals."""
-import tempfile
 import unittest
 import npy
-from support import Case, EMULATED, SPECS, knows_compilers
+from support import CachedCase, EMULATED, SPECS
 
 DENSE = SPECS / 'minimax-m3-dense-fp8.yaml'
 DEVICE = ('--device', 'emu:gfx950', '--compiler', 'llvm')
@@ -10,17 +9,7 @@ CLASSES = ['scalar', 'scalar_memory', 'vector', 'transcendental', 'matrix', 'mem
            'barrier', 'other']
 
 
-class Profile(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.cache = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.cache.cleanup)
-        knows_compilers(cls.cache.name)
-
-    def setUp(self):
-        super().setUp()
-        self.environment['HEDDLE_CACHE_DIR'] = self.cache.name
-
+class Profile(CachedCase):
     def operation(self, name, *options, spec=DENSE):
         value = self.json('profile', spec, *DEVICE, *options)
         self.assertTrue(value['ok'])

@@ -2,9 +2,8 @@
 needed, and none waits for more than it has to."""
 import re
 import subprocess
-import tempfile
 import unittest
-from support import Case, SMALL, SOURCE, SPECS, knows_compilers
+from support import CachedCase, SMALL, SOURCE, SPECS
 
 TARGETS = {'gfx950': 'vmcnt', 'gfx1250': 'asynccnt'}
 SPARSE = SPECS / 'minimax-m3-sparse-fp8.yaml'
@@ -13,17 +12,7 @@ ROWS = SMALL.replace('rows: 1', 'rows: 3').replace('page: 16', 'page: 48').repla
     .replace('logits:', 'mask: {window: 40}\nlogits:').replace('targets: [gfx950]', 'targets: [gfx950, gfx1250]')
 
 
-class Ring(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.cache = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.cache.cleanup)
-        knows_compilers(cls.cache.name)
-
-    def setUp(self):
-        super().setUp()
-        self.environment['HEDDLE_CACHE_DIR'] = self.cache.name
-
+class Ring(CachedCase):
     def verify(self, spec, target, *options, variant='ring', code=0, **environment):
         return self.heddle('verify', spec, '--device', 'emu:' + target, '--compiler', 'llvm', '--variant', variant, '--cases', '0',
                            *options, code=code, **environment)

@@ -3,7 +3,7 @@ import json
 import pathlib
 import tempfile
 import unittest
-from support import Case, SPECS, knows_compilers
+from support import CachedCase, Case, SPECS
 
 # A shipped contract with less to try.
 FOLDER = tempfile.TemporaryDirectory()
@@ -13,17 +13,7 @@ SHAPES = ('--shape', '1x256x1', '--shape', '8x256x1-ragged')
 TUNE = ('tune', SPEC, '--device', 'emu:gfx950', '--compiler', 'llvm')
 
 
-class Tune(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.cache = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.cache.cleanup)
-        knows_compilers(cls.cache.name)
-
-    def setUp(self):
-        super().setUp()
-        self.environment['HEDDLE_CACHE_DIR'] = self.cache.name  # the same few kernels in all tests
-
+class Tune(CachedCase):
     def tune(self, *more, out='r.yaml', **options):
         return self.json(*TUNE, '--out', self.folder / out, *more, **options)
 
