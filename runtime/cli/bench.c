@@ -123,7 +123,7 @@ static hd_status write_picture(const bench_points *points, const char *path, dia
   text svg;
   text_init(&svg);
   bench_svg(points, &svg);
-  hd_status status = svg.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&svg), svg.length, d);
+  hd_status status = cli_write_text(path, &svg, d);
   text_finish(&svg);
   return status;
 }
@@ -284,11 +284,11 @@ static const cli_option bench_options_table[] = {
      "decode (nine shapes, the default), first (three of them), tiny, random (--count, --seed)", 0, 0},
     {"count", 0, OPTION_INT, "N", "shapes of --preset random (default: 200)", 1, BENCH_MAX_SHAPES},
     {"ragged", 0, OPTION_FLAG, NULL, "every 8th sequence full, the others 1/16 to 5/16 of it", 0, 0},
-    {"page", 0, OPTION_INT, "N", "another page size than the spec's", 1, 1 << 20},
+    OPTION_ROW_PAGE,
     {"split", 0, OPTION_TEXT, "LIST", "auto or numbers, such as 8,16,auto; each is timed (default: auto)", 0,
      0},
     {"repeat", 'n', OPTION_INT, "N", "replays of the graph (default: 9)", 7, BENCH_MAX_REPEAT},
-    {"seed", 0, OPTION_INT, "N", "seed of inputs and pages (default: 1)", 0, INT64_MAX},
+    OPTION_ROW_SEED,
     {"svg", 0, OPTION_TEXT, "FILE", "also draw time over bytes, and shares of the read kernel's speed", 0, 0},
     {"from", 0, OPTION_TEXT, "FILE", "draw the results that --json printed before, and measure nothing", 0,
      0},

@@ -38,7 +38,7 @@ static hd_status write_c(const cli *c, const build_set *b, diags *d) {
     kernels[i] = (embed_kernel){b->jobs[i].name, &b->results[i].entry, b->results[i].compiler};
   if (status == HD_OK) {
     embed_write_c(symbol ? symbol : "heddle_embedded", specs, b->file_count, kernels, b->job_count, &out);
-    status = out.failed ? HD_OUT_OF_MEMORY : cli_write_file(cli_text(c, "output"), out.data, out.length, d);
+    status = cli_write_text(cli_text(c, "output"), &out, d);
   }
   text_finish(&out);
   free(specs);
@@ -54,9 +54,7 @@ static hd_status write_beside(const cli *c, const build_set *b, int job, const c
   text_addf(&path, "%s/", cli_text(c, "output"));
   cli_write_stem(&b->files[b->job_file[job]].spec, operation_name(b->jobs[job].operation), &path);
   text_addf(&path, "%s%s%s", target_name ? "." : "", target_name ? target_name : "", suffix);
-  hd_status status = path.failed || contents->failed
-                         ? HD_OUT_OF_MEMORY
-                         : cli_write_file(text_string(&path), contents->data, contents->length, d);
+  hd_status status = path.failed ? HD_OUT_OF_MEMORY : cli_write_text(text_string(&path), contents, d);
   text_finish(&path);
   return status;
 }

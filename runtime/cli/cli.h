@@ -124,6 +124,7 @@ int cli_exit_code(hd_status status);
 hd_status cli_read_file(const char *path, size_t limit, char **out_bytes, size_t *out_length, diags *d);
 /* Writes through a temporary name in the same folder, then renames. */
 hd_status cli_write_file(const char *path, const void *bytes, size_t length, diags *d);
+hd_status cli_write_text(const char *path, const text *contents, diags *d); /* nothing of one that is not whole */
 
 hd_status cli_make_folders(const char *path, diags *d); /* mkdir -p */
 /* "NAME.decode": the spec's name as a file name; anything but letters, digits, - _ and . becomes -. */
@@ -202,6 +203,16 @@ void json_number(text *t, bool *first, const char *name, double value);
   { "compiler", 0, OPTION_TEXT, "COMPILER", "hiprtc, llvm, nvrtc or auto (default: auto)", 0, 0 }
 #define OPTION_ROW_TUNED                                                                                     \
   { "tuned", 0, OPTION_TEXT, "PATH|none", "tuned records: a file, a folder or none (docs/tuning.md)", 0, 0 }
+#define OPTION_ROW_JOBS                                                                                      \
+  { "jobs", 'j', OPTION_INT, "N", "compile N kernels at a time (default: the number of cores)", 1, 1024 }
+#define OPTION_ROW_TIMEOUT                                                                                   \
+  { "timeout", 0, OPTION_NUMBER, "SECONDS", "give up on a compile after this long (default: 60)", 0, 0 }
+#define OPTION_ROW_SEED                                                                                      \
+  { "seed", 0, OPTION_INT, "N", "seed of inputs and pages (default: 1)", 0, INT64_MAX }
+#define OPTION_ROW_PAGE                                                                                      \
+  { "page", 0, OPTION_INT, "N", "another page size than the spec's", 1, 1 << 20 }
+#define OPTION_ROW_PICTURE                                                                                   \
+  { "svg", 0, OPTION_TEXT, "FILE", "draw the picture into a file, not as text", 0, 0 }
 #define OPTION_ROW_END                                                                                       \
   { NULL, 0, OPTION_FLAG, NULL, NULL, 0, 0 }
 

@@ -136,6 +136,10 @@ hd_status cli_write_file(const char *path, const void *bytes, size_t length, dia
   return good ? HD_OK : HD_IO;
 }
 
+hd_status cli_write_text(const char *path, const text *contents, diags *d) {
+  return contents->failed ? HD_OUT_OF_MEMORY : cli_write_file(path, contents->data, contents->length, d);
+}
+
 hd_status cli_make_folders(const char *path, diags *d) {
   if (file_make_folders(path, 0777) == HD_OK) return HD_OK;
   diags_errorf(d, "file.write", NULL, "can't make the folder %s: %s", path, strerror(errno));

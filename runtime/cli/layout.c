@@ -213,7 +213,7 @@ static int write_svg(const cli *c, const layout_picture *p, const char *path, di
   text svg;
   text_init(&svg);
   layout_svg(p, &svg);
-  hd_status status = svg.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&svg), svg.length, d);
+  hd_status status = cli_write_text(path, &svg, d);
   text_finish(&svg);
   return status == HD_OK ? EXIT_FINE : cli_fail(c, path, NULL, d, status);
 }
@@ -266,7 +266,7 @@ static const cli_option layout_options[] = {
     {"target", 0, OPTION_LIST, "TARGET", "whose lanes are drawn (default: the first that serves the spec)", 0,
      0},
     OPTION_ROW_VARIANT,
-    {"svg", 0, OPTION_TEXT, "FILE", "draw the picture into a file, not as text", 0, 0},
+    OPTION_ROW_PICTURE,
     {"kv-heads", 0, OPTION_INT, "N", "kv heads of the cache (default: 1, or 2 where they lie inside a token)",
      1, 256},
     {"rows", 0, OPTION_INT, "N", "at most so many rows of bytes for each of K and V", 3, PAGE_MOST_ROWS},

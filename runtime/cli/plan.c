@@ -264,7 +264,7 @@ static int show(plan_work *r, diags *d) {
   text_init(&out);
   if (path) {
     plan_svg(&r->picture, &out);
-    hd_status status = out.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&out), out.length, d);
+    hd_status status = cli_write_text(path, &out, d);
     text_finish(&out);
     if (status != HD_OK) return cli_fail(r->c, path, NULL, d, status);
     if (!r->c->json) return EXIT_FINE;
@@ -322,7 +322,7 @@ static const cli_option plan_options[] = {
      65535},
     OPTION_ROW_VARIANT,
     OPTION_ROW_TUNED,
-    {"svg", 0, OPTION_TEXT, "FILE", "draw the picture into a file, not as text", 0, 0},
+    OPTION_ROW_PICTURE,
     OPTION_ROW_JSON,
     OPTION_ROW_END,
 };

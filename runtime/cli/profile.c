@@ -248,7 +248,7 @@ static const cli_option profile_options[] = {
     {"split", 0, OPTION_INT, "N", "workgroups that share one sequence and kv head (default: by policy)", 1,
      4096},
     {"top", 0, OPTION_INT, "N", "memory instructions to list a kernel (default: 10)", 0, 1000},
-    {"seed", 0, OPTION_INT, "N", "seed of inputs and pages (default: 1)", 0, INT64_MAX},
+    OPTION_ROW_SEED,
     OPTION_ROW_KERNEL,
     OPTION_ROW_VARIANT,
     OPTION_ROW_COMPILER,

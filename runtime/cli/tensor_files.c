@@ -174,7 +174,7 @@ hd_status tensor_set_write(const cli *c, const tensor_set *set, diags *errors) {
     text file;
     text_init(&file);
     npy_write(&set->host.by_name[name], set->memory[name], &file);
-    hd_status status = file.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, file.data, file.length, errors);
+    hd_status status = cli_write_text(path, &file, errors);
     text_finish(&file);
     if (status != HD_OK) return status;
   }

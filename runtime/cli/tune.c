@@ -143,8 +143,7 @@ static hd_status save(tuning *t, diags *d) {
   text yaml;
   text_init(&yaml);
   tune_record_write(&t->record, &yaml);
-  hd_status status = yaml.failed ? HD_OUT_OF_MEMORY
-                                 : cli_write_file(text_string(&t->path), text_string(&yaml), yaml.length, d);
+  hd_status status = cli_write_text(text_string(&t->path), &yaml, d);
   text_finish(&yaml);
   if (t->log) fflush(t->log);
   return status;
@@ -448,9 +447,9 @@ static const cli_option tune_options[] = {
     {"budget", 0, OPTION_INT, "SECONDS", "stop before this is spent; the next run goes on", 1, 1 << 20},
     {"margin", 0, OPTION_NUMBER, "PERCENT", "times this near each other are the same (default: 1)", 0, 0},
     {"heads-per-kv", 0, OPTION_INT, "G", "another group size than the spec's", 1, 64},
-    {"page", 0, OPTION_INT, "N", "another page size than the spec's", 1, 1 << 20},
+    OPTION_ROW_PAGE,
     {"jobs", 'j', OPTION_INT, "N", "compilers at a time (default: the cores)", 1, 256},
-    {"seed", 0, OPTION_INT, "N", "seed of inputs and pages (default: 1)", 0, INT64_MAX},
+    OPTION_ROW_SEED,
     {"log", 0, OPTION_TEXT, "FILE", "append every time that was taken", 0, 0},
     {"timings", 0, OPTION_TEXT, "FILE", "take times from such a file instead of a device", 0, 0},
     {"progress", 0, OPTION_FLAG, NULL, "show progress also where standard error is no terminal", 0, 0},

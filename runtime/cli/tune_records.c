@@ -117,7 +117,7 @@ static hd_status draw_records(const tune_files *files, const char *path, diags *
     records[i] = files->items[i].record;
   text_init(&svg);
   tune_svg(records, files->count, &svg);
-  hd_status status = svg.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&svg), svg.length, d);
+  hd_status status = cli_write_text(path, &svg, d);
   text_finish(&svg);
   free(records);
   return status;
@@ -153,8 +153,7 @@ static hd_status write_record(const tune_record *r, const char *path, diags *d) 
   text yaml;
   text_init(&yaml);
   tune_record_write(r, &yaml);
-  hd_status status =
-      yaml.failed ? HD_OUT_OF_MEMORY : cli_write_file(path, text_string(&yaml), yaml.length, d);
+  hd_status status = cli_write_text(path, &yaml, d);
   text_finish(&yaml);
   return status;
 }
@@ -329,7 +328,7 @@ static const cli_option explain_options[] = {
     {"target", 0, OPTION_TEXT, "TARGET", "the device's", 0, 0},
     {"shape", 's', OPTION_TEXT, "SHAPE", "SEQSxLENGTHxKV_HEADS, with -ragged behind it or not", 0, 0},
     {"heads-per-kv", 0, OPTION_INT, "G", "another group size than the spec's", 1, 64},
-    {"page", 0, OPTION_INT, "N", "another page size than the spec's", 1, 1 << 20},
+    OPTION_ROW_PAGE,
     OPTION_ROW_TUNED,
     OPTION_ROW_JSON,
     OPTION_ROW_END,

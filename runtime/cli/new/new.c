@@ -233,7 +233,7 @@ static int deliver(making *m, const char *key, diags *d) {
   text out;
   text_init(&out);
   if (path) {
-    hd_status status = cli_write_file(path, text_string(&m->yaml), m->yaml.length, d);
+    hd_status status = cli_write_text(path, &m->yaml, d);
     if (status != HD_OK) return cli_fail(m->c, path, NULL, d, status);
   }
   diags_finish(d);
