@@ -356,8 +356,9 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       UNROLL for (int c = 0; c < 16; c++) x[c] = 0;
       if (q_head < HEADS) {
         u32 stored[8];
-        load_shared(stored, stored_queries + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32);
-        load_shared(stored + 4, stored_queries + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32 + 16);
+        const u32 from = shared_address(stored_queries) + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32;
+        load_own(stored, from);
+        load_own(stored + 4, from + 16);
         UNROLL for (int c = 0; c < 8; c++) QUERY::unpack(stored[c], x + 2 * c);
       }
       float largest = 0;

@@ -24,10 +24,6 @@ DEVICE void wait_for(u32 bar, u32 parity) {
 template <int REGISTERS> DEVICE void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS)); }
 template <int REGISTERS> DEVICE void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS)); }
 
-DEVICE void load_shared(u32 *words, const u8 *from) {
-  const uint4 four = *(const uint4 *)from;
-  words[0] = four.x, words[1] = four.y, words[2] = four.z, words[3] = four.w;
-}
 DEVICE void store_shared(u8 *to, const u32 *words) { *(uint4 *)to = make_uint4(words[0], words[1], words[2], words[3]); }
 
 DEVICE void store_partial(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
