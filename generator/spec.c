@@ -1,3 +1,4 @@
+#include "guess.h"
 #include "spec.h"
 #include "spec_field.h"
 #include <math.h>
@@ -195,19 +196,18 @@ const spec_node *spec_find_node(const spec_reader *r, const char *path) {
 
 /* ---- from tree to rows ---- */
 
-/* The row that whoever wrote `key` in `section` most likely meant: a near name there, else the same name in
- * another section; -1: none. */
-static int guess_row(const spec_node *key, const char *section) {
-  spec_guess near = {.found = key->text};
-  int elsewhere = -1;
+/* The rows that whoever wrote `key` in `section` most likely meant: near names there, else the same name in
+ * another section, by its path. */
+static guess guess_fields(const spec_node *key, const char *section) {
+  guess near = {.found = key->text}, elsewhere = {.found = key->text};
   for (int i = 0; i < FIELD_COUNT; i++) {
     const char *name = fields[i].path + section_length(fields[i].path);
     if (is_child(fields[i].path, section))
-      spec_guess_offer(&near, name, i);
-    else if (elsewhere < 0 && strcmp(name, key->text) == 0)
-      elsewhere = i;
+      guess_offer_near(&near, name, i);
+    else if (elsewhere.count == 0 && strcmp(name, key->text) == 0)
+      guess_offer(&elsewhere, fields[i].path, i, 0);
   }
-  return near.best && (near.distance <= 1 || elsewhere < 0) ? near.row : elsewhere;
+  return near.count > 0 && (near.distance <= 1 || elsewhere.count == 0) ? near : elsewhere;
 }
 
 /* unknown field "pages", allowed in kv: dtype, page, …; did you mean "page"? */
@@ -217,13 +217,14 @@ static void reject_key(spec_reader *r, const spec_node *key, const char *section
   for (int i = 0, count = 0; i < FIELD_COUNT; i++)
     if (is_child(fields[i].path, section))
       text_addf(&allowed, "%s%s", count++ ? ", " : "", fields[i].path + section_length(fields[i].path));
-  int row = guess_row(key, section);
-  if (row >= 0) {
-    const char *path = fields[row].path;
-    text_addf(&allowed, "; did you mean \"%s\"?",
-              is_child(path, section) ? path + section_length(path) : path);
-    r->guessed[row] = true;
+  guess near = guess_fields(key, section);
+  if (near.count > 0) {
+    text_add(&allowed, "; did you mean ");
+    guess_write(&near, "\"", "\"", &allowed);
+    text_add(&allowed, "?");
   }
+  for (int i = 0; i < near.count; i++)
+    r->guessed[near.rows[i]] = true;
   char found[SPEC_FOUND_BYTES];
   const char *where = section[0] ? section : "a spec.";
   spec_reject(r, "spec.unknown-key", NULL, key, "unknown field %s, allowed in %.*s: %s",

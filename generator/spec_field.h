@@ -60,14 +60,6 @@ enum { SPEC_FOUND_BYTES = 64 };
 /* What stands at `node`, for messages: "\"bf17\"", "a list", "nothing". Returns `buffer`. */
 const char *spec_found(const spec_node *node, char buffer[SPEC_FOUND_BYTES]);
 
-/* Keeps the candidate nearest to `found` of all that are offered. */
-typedef struct spec_guess {
-  const char *found, *best; /* best: NULL while nothing is near */
-  int row;                  /* as offered with `best` */
-  size_t distance;
-} spec_guess;
-void spec_guess_offer(spec_guess *g, const char *candidate, int row);
-
 spec_parse_value spec_parse_version, spec_parse_name, spec_parse_about, spec_parse_kernels,
     spec_parse_targets;
 spec_parse_value spec_parse_integer, spec_parse_integer_pair, spec_parse_integers, spec_parse_number;

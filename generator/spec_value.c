@@ -1,3 +1,5 @@
+#include "dtype_words.h"
+#include "guess.h"
 #include "spec_field.h"
 #include "target.h"
 #include <math.h>
@@ -87,24 +89,15 @@ bool spec_reject(spec_reader *r, const char *code, const spec_field *f, const sp
   return false;
 }
 
-void spec_guess_offer(spec_guess *g, const char *candidate, int row) {
-  size_t length = strlen(g->found), distance = text_distance(g->found, candidate);
-  bool near = distance <= 1 + length / 4 && distance < length;
-  bool part =
-      length >= 2 && (strstr(candidate, g->found) || (strlen(candidate) > 2 && strstr(g->found, candidate)));
-  if (!near && !part) return;
-  if (!g->best || distance < g->distance) {
-    g->best = candidate;
-    g->row = row;
-    g->distance = distance;
-  }
-}
-
 /* "PATH is FOUND, allowed: ALLOWED", with the nearest word for a wrong one. Takes `allowed`. */
 static bool reject_value(spec_reader *r, const spec_field *f, const spec_node *node, text *allowed,
-                         const spec_guess *guess) {
+                         const guess *near) {
   char found[SPEC_FOUND_BYTES];
-  if (guess && guess->best) text_addf(allowed, "; did you mean \"%s\"?", guess->best);
+  if (near && near->count > 0) {
+    text_add(allowed, "; did you mean ");
+    guess_write(near, "\"", "\"", allowed);
+    text_add(allowed, "?");
+  }
   spec_reject(r, "spec.value", f, node, "%s is %s, allowed: %s", f->path, spec_found(node, found),
               text_string(allowed));
   text_finish(allowed);
@@ -135,10 +128,10 @@ static bool reject_word(spec_reader *r, const spec_field *f, const spec_node *no
   text allowed;
   text_init(&allowed);
   add_words(&allowed, f->words);
-  spec_guess guess = {.found = node->kind == NODE_SCALAR ? node->text : ""};
+  guess near = {.found = node->kind == NODE_SCALAR ? node->text : ""};
   for (const spec_word *w = f->words; w->word; w++)
-    spec_guess_offer(&guess, w->word, 0);
-  return reject_value(r, f, node, &allowed, &guess);
+    guess_offer_near(&near, w->word, 0);
+  return reject_value(r, f, node, &allowed, &near);
 }
 
 bool spec_parse_word(spec_reader *r, const spec_field *f, const spec_node *node) {
@@ -164,15 +157,9 @@ static bool read_dtype(spec_reader *r, const spec_field *f, const spec_node *nod
   }
   text allowed;
   text_init(&allowed);
-  spec_guess guess = {.found = node->kind == NODE_SCALAR ? node->text : ""};
-  const char *separator = "";
-  for (int i = 0; i < DTYPE_COUNT; i++) {
-    if (!dtype_serves((dtype)i, (dtype_use)f->dtypes)) continue;
-    text_addf(&allowed, "%s%s", separator, dtype_name((dtype)i));
-    spec_guess_offer(&guess, dtype_name((dtype)i), 0);
-    separator = ", ";
-  }
-  return reject_value(r, f, node, &allowed, &guess);
+  dtype_list(f->dtypes, &allowed);
+  guess near = dtype_guess(node->kind == NODE_SCALAR ? node->text : "", f->dtypes);
+  return reject_value(r, f, node, &allowed, &near);
 }
 
 bool spec_parse_dtype(spec_reader *r, const spec_field *f, const spec_node *node) {
@@ -323,16 +310,16 @@ bool spec_parse_number(spec_reader *r, const spec_field *f, const spec_node *nod
   }
   text allowed;
   text_init(&allowed);
-  spec_guess guess = {.found = node->kind == NODE_SCALAR ? node->text : ""};
+  guess near = {.found = node->kind == NODE_SCALAR ? node->text : ""};
   if (f->words) {
     add_words(&allowed, f->words);
     text_add(&allowed, ", or ");
     for (w = f->words; w->word; w++)
-      spec_guess_offer(&guess, w->word, 0);
+      guess_offer_near(&near, w->word, 0);
   }
   text_addf(&allowed, "a number %s 0 that fp32 can hold", f->positive ? ">" : ">=");
   if (node->kind == NODE_SCALAR && node->quoted) text_add(&allowed, ", without quotes");
-  return reject_value(r, f, node, &allowed, &guess);
+  return reject_value(r, f, node, &allowed, &near);
 }
 
 /* ---- texts and lists of words ---- */
@@ -392,12 +379,12 @@ bool spec_parse_targets(spec_reader *r, const spec_field *f, const spec_node *no
     if (!chosen[i]) {
       text allowed;
       text_init(&allowed);
-      spec_guess guess = {.found = item->kind == NODE_SCALAR ? item->text : ""};
+      guess near = {.found = item->kind == NODE_SCALAR ? item->text : ""};
       for (size_t t = 0; t < target_count(); t++) {
         text_addf(&allowed, "%s%s", t ? ", " : "", target_at(t)->name);
-        spec_guess_offer(&guess, target_at(t)->name, 0);
+        guess_offer_near(&near, target_at(t)->name, 0);
       }
-      ok = reject_value(r, f, item, &allowed, &guess);
+      ok = reject_value(r, f, item, &allowed, &near);
     }
     for (int j = 0; j < i; j++)
       if (chosen[i] && chosen[j] == chosen[i])

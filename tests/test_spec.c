@@ -317,7 +317,11 @@ Test(spec, refuses_values_outside_what_a_field_takes) {
       {"head_dim: 128", "head_dim: 0", "spec.value", 4, 11, "is 0"},
       {"head_dim: 128", "head_dim: {qk: 128, v: none}", "spec.value", 4, 24, "none"},
       {"fp8_e4m3fn", "fp8_e4m3fm", "spec.value", 6, 10, "did you mean \"fp8_e4m3fn\"?"},
-      {"fp8_e4m3fn", "fp32", "spec.value", 6, 10, "allowed: bf16, fp16, fp8_e4m3fn"},
+      {"fp8_e4m3fn", "fp32", "spec.value", 6, 10, "allowed: bf16, fp16, fp8_e4m3"},
+      {"fp8_e4m3fn", "fp8", "spec.value", 6, 10, "did you mean \"fp8_e4m3\" or \"fp8_e5m2\"?"},
+      {"fp8_e4m3fn", "float16", "spec.value", 6, 10, "did you mean \"fp16\"?"},
+      {"fp8_e4m3fn", "torch.float8_e4m3fn", "spec.value", 6, 10, "did you mean \"fp8_e4m3fn\"?"},
+      {"fp8_e4m3fn", "uint8", "spec.value", 6, 10, "did you mean \"fp8_e4m3\", \"fp8_e5m2\" or \"int8\"?"},
       {"fp8_e4m3fn", "{k: int8, v: int4}", "spec.value", 6, 23, "did you mean \"int8\"?"},
       {"  page: 16", "  page: 0", "spec.value", 7, 9, "is 0"},
       {"  page: 16", "  page: 1048577", "spec.value", 7, 9, "1 to 1048576"},
@@ -352,6 +356,8 @@ Test(spec, refuses_values_outside_what_a_field_takes) {
       {"", "tune: {waves: []}\n", "spec.type", 12, 15, "auto or a list"},
       {"", "targets: []\n", "spec.type", 12, 10, "a list of targets"},
       {"", "targets: [gfx1200]\n", "spec.value", 12, 11, "did you mean \"gfx1201\"?"},
+      {"", "targets: [gfx940]\n", "spec.value", 12, 11, "did you mean \"gfx942\"?"},
+      {"", "targets: [gfx9]\n", "spec.value", 12, 11, "did you mean \"gfx942\" or \"gfx950\"?"},
       {"", "targets: [gfx950, gfx950]\n", "spec.value", 12, 19, "twice"},
   };
   EXPECT_REFUSALS(cases);

@@ -110,7 +110,8 @@ const char *cli_list(const cli *c, const char *name, int index);
 
 /* A usage error about this verb on standard error; returns EXIT_USAGE. */
 int cli_usage(const cli *c, const char *format, ...) HD_PRINTF(2, 3);
-/* The nearest of `count` names (by `name_at`), or NULL when none is near. */
+/* The nearest of `count` names (by `name_at`), those that are equally near with "or", for a sentence; NULL
+ * when none is near. Good until the next call. */
 const char *cli_nearest(const char *word, size_t count, const char *(*name_at)(size_t index));
 
 /* Writes a report to standard output and finishes it; `code`, or EXIT_FAILED when memory or output failed.
@@ -124,7 +125,8 @@ int cli_exit_code(hd_status status);
 hd_status cli_read_file(const char *path, size_t limit, char **out_bytes, size_t *out_length, diags *d);
 /* Writes through a temporary name in the same folder, then renames. */
 hd_status cli_write_file(const char *path, const void *bytes, size_t length, diags *d);
-hd_status cli_write_text(const char *path, const text *contents, diags *d); /* nothing of one that is not whole */
+hd_status cli_write_text(const char *path, const text *contents,
+                         diags *d); /* nothing of one that is not whole */
 
 hd_status cli_make_folders(const char *path, diags *d); /* mkdir -p */
 /* "NAME.decode": the spec's name as a file name; anything but letters, digits, - _ and . becomes -. */

@@ -1,3 +1,4 @@
+#include "../../generator/guess.h"
 #include "cli.h"
 #include "values.h"
 #include <errno.h>
@@ -26,21 +27,29 @@ int cli_usage(const cli *c, const char *format, ...) {
   return EXIT_USAGE;
 }
 
+/* A word of one or two letters is near everything: don't guess. A beginning of a name counts as near. */
+static void offer_name(guess *g, const char *name) {
+  size_t length = strlen(g->found), distance = text_distance(g->found, name);
+  if (length >= 3 && strncmp(g->found, name, length) == 0) distance = 1;
+  if (distance < 3 && distance < strlen(name)) guess_offer(g, name, 0, distance);
+}
+
+/* The words in a sentence; NULL: there are none. Good until the next call. */
+static const char *guessed(const guess *g, const char *before_each) {
+  static char words[256];
+  text t;
+  text_init(&t);
+  guess_write(g, before_each, "", &t);
+  snprintf(words, sizeof words, "%s", text_string(&t));
+  text_finish(&t);
+  return g->count > 0 ? words : NULL;
+}
+
 const char *cli_nearest(const char *word, size_t count, const char *(*name_at)(size_t index)) {
-  const char *best = NULL;
-  size_t best_distance = 3;
-  size_t length = strlen(word);
-  for (size_t i = 0; i < count; i++) {
-    const char *name = name_at(i);
-    size_t distance = text_distance(word, name);
-    /* A word of one or two letters is near everything: don't guess. A beginning of a name counts as near. */
-    if (length >= 3 && strncmp(word, name, length) == 0) distance = 1;
-    if (distance < best_distance && distance < strlen(name)) {
-      best = name;
-      best_distance = distance;
-    }
-  }
-  return best;
+  guess near = {.found = word};
+  for (size_t i = 0; i < count; i++)
+    offer_name(&near, name_at(i));
+  return guessed(&near, "");
 }
 
 static const cli_option *find_in(const cli_option *table, const char *name, size_t length) {
@@ -65,25 +74,18 @@ const cli_option *cli_find_letter(const cli_verb *verb, char letter) {
 /* The nearest of the verb's options and the common ones. */
 static const char *nearest_option(const cli_verb *verb, const char *name) {
   const cli_option *const tables[] = {verb->options, cli_common_options};
-  const char *best = NULL;
-  size_t best_distance = 3, length = strlen(name);
+  guess near = {.found = name};
   for (int i = 0; i < 2; i++)
-    for (const cli_option *o = tables[i]; o && o->name; o++) {
-      size_t distance = text_distance(name, o->name);
-      if (length >= 3 && strncmp(name, o->name, length) == 0) distance = 1;
-      if (distance < best_distance) {
-        best = o->name;
-        best_distance = distance;
-      }
-    }
-  return best;
+    for (const cli_option *o = tables[i]; o && o->name; o++)
+      offer_name(&near, o->name);
+  return guessed(&near, "--");
 }
 
 static int unknown_option(const cli *c, const char *word, size_t length) {
   char *name = strndup(word, length);
   if (!name) return EXIT_FAILED;
   const char *best = nearest_option(c->verb, name);
-  int code = best ? cli_usage(c, "unknown option --%s (did you mean --%s?)", name, best)
+  int code = best ? cli_usage(c, "unknown option --%s (did you mean %s?)", name, best)
                   : cli_usage(c, "unknown option --%s", name);
   free(name);
   return code;

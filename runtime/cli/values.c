@@ -1,4 +1,5 @@
 #include "values.h"
+#include "../../generator/dtype_words.h"
 #include "../launch/launch.h"
 #include "codes.h"
 #include "new/readings.h"
@@ -90,15 +91,15 @@ WORDS(per, SELECT_PER_LIST(X))
 /* Choices that are the formats of a use. */
 static size_t count_of_use(dtype_use use) {
   size_t count = 0;
-  for (int d = 0; d < DTYPE_COUNT; d++)
-    count += dtype_serves((dtype)d, use);
+  for (int i = 0; i < DTYPE_COUNT; i++)
+    count += dtype_serves(dtype_listed(i), use);
   return count;
 }
 static const char *name_of_use(dtype_use use, size_t index) {
-  int d = 0;
-  while (!dtype_serves((dtype)d, use) || index-- > 0)
-    d++;
-  return dtype_name((dtype)d);
+  int i = 0;
+  while (!dtype_serves(dtype_listed(i), use) || index-- > 0)
+    i++;
+  return dtype_name(dtype_listed(i));
 }
 #define FORMATS(name, use)                                                                                   \
   static size_t name##_count(void) {                                                                         \

@@ -24,6 +24,13 @@ class Usage(Case):
         self.assertIn('unknown option -x', self.heddle('key', '-x', SPEC, code=2)[1])
         self.assertIn("unknown option '--zzz'", self.heddle('--zzz', code=2)[1])
 
+    def test_words_that_are_equally_near_are_all_named(self):
+        for arguments, near in ((['ver'], 'verify or version'), (['explain', 'bench'], 'bench.memory, bench.page or bench.select'),
+                                (['run', SPEC, '--kernel', 'decode', '--device', 'emu:gfx950', '--in', 'cache=k.npy'], 'k_cache or v_cache'),
+                                (['new', '--out', 'a.yaml'], '--output or --output-dtype'), (['key', '--quit', SPEC], '--quiet'),
+                                (['check', '--target', 'gfx940', SPEC], 'gfx942'), (['check', '--target', 'gfx10', SPEC], 'gfx1201 or gfx1250')):
+            self.assertIn('(did you mean %s?)' % near, self.heddle(*arguments, code=2)[1])
+
     def test_an_unknown_target_gets_the_nearest(self):
         self.assertIn('did you mean gfx950?', self.heddle('check', '--target', 'gfx905', SPEC, code=2)[1])
         self.assertIn('did you mean "gfx950"?', self.heddle('check', self.small(replace=[('[gfx950]', '[gfx905]')]), code=1)[1])
