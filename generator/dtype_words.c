@@ -21,7 +21,7 @@ static const struct {
 };
 
 static bool is_used(dtype d, unsigned uses) {
-  return uses == 0 || dtype_serves(d, (dtype_use)uses);
+  return uses == 0 ? d != DTYPE_FP8_E4M3 : dtype_serves(d, (dtype_use)uses);
 }
 
 dtype dtype_listed(int index) {
@@ -41,9 +41,16 @@ guess dtype_guess(const char *name, unsigned uses) {
   static const char torch[] = "torch.";
   if (strncmp(name, torch, strlen(torch)) == 0) name += strlen(torch);
   guess g = {.found = name};
-  for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-    if (strcmp(name, elsewhere[i].name) == 0 && is_used(elsewhere[i].means, uses))
-      guess_offer(&g, dtype_name(elsewhere[i].means), 0, 0);
+  for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+    dtype d = elsewhere[i].means;
+    if (strcmp(name, elsewhere[i].name) != 0) continue;
+    if (d == DTYPE_FP8_E4M3 && uses == 0) { /* a tensor has one of its dialects */
+      guess_offer(&g, dtype_name(DTYPE_FP8_E4M3FN), 0, 0);
+      guess_offer(&g, dtype_name(DTYPE_FP8_E4M3FNUZ), 0, 0);
+    } else if (is_used(d, uses)) {
+      guess_offer(&g, dtype_name(d), 0, 0);
+    }
+  }
   for (int i = 0; i < DTYPE_COUNT; i++)
     if (is_used(listed[i], uses)) guess_offer_near(&g, dtype_name(listed[i]), 0);
   return g;

@@ -7,10 +7,10 @@
 
 /* Every format once, `index` below DTYPE_COUNT, the likelier ones first: the order of lists in messages. */
 dtype dtype_listed(int index);
-/* The names of formats with any of `uses` (0: of every one): "bf16, fp16, fp8_e4m3". */
+/* The names of formats with any of `uses`, or with 0 of those that a tensor may have: "bf16, fp16, int8". */
 void dtype_list(unsigned uses, text *out);
-/* What a name that is none was meant to be, among formats with any of `uses` (0: among all): by how it is
- * spelled, or the format that other programs call so. */
+/* What a name that is none was meant to be, among the same formats: by how it is spelled, or the format that
+ * other programs call so. */
 guess dtype_guess(const char *name, unsigned uses);
 
 #endif

@@ -10,13 +10,13 @@
 
 typedef struct json_reader {
   const char *start, *at, *end;
-  const char *expected; /* what was expected where it failed; static storage. NULL: fine so far */
+  const char *expected; /* what was expected where it failed; outlives the reader. NULL: fine so far */
 } json_reader;
 
 /* `bytes` need not be NUL-terminated and outlives the reader. */
 json_reader json_reader_of(const char *bytes, size_t length);
 bool json_failed(const json_reader *r);
-/* Fails unless it did already. `expected`: static storage, "a whole number". */
+/* Fails unless it did already. `expected`: outlives the reader, "a whole number". */
 void json_fail(json_reader *r, const char *expected);
 /* 1-based place of the failure, in bytes. */
 void json_place(const json_reader *r, int *out_line, int *out_column);

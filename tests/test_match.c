@@ -795,16 +795,42 @@ Test(match_read, faults_have_a_place_and_say_what_was_expected) {
     int line, column;
   } faults[] = {
       {"", "expected {", 1, 1},
-      {"{\"opration\": 1}", "expected a known key", 1, 2},
+      {"{\"opration\": 1}",
+       "expected a known key: operation, tensors, rows, longest, query_heads, kv_heads, lse, sinks, causal, "
+       "prefix, "
+       "window, block, softcap, logits_scale, k_scale, v_scale, splits, incumbent; did you mean operation?",
+       1, 2},
+      {"{\"tensors\": {\"q\": {\"type\": \"bf16\"}}}",
+       "expected a known key: dtype, shape, strides, align, axes; did you mean dtype?", 1, 20},
       {"{\"rows\": 1,\n\"rows\": 1}", "expected each key once", 2, 1},
       {"{\"rows\": -1}", "expected a whole number in range", 1, 10},
       {"{\"k_scale\": null}", "expected a number", 1, 13},
       {"{\"operation\": \"read\"}", "expected write or decode", 1, 21},
       {"{\"tensors\": {\"z\": {}}}",
-       "expected a tensor that heddle knows; a cache is k_cache and v_cache, two views if it is one buffer",
+       "expected a tensor that heddle knows: q, k_cache, v_cache, k_scale, v_scale, page_table, lengths, "
+       "kv_indptr, "
+       "kv_indices, last_page_len, block_list, token_list, row_sequences, sinks, k, v, slot_mapping, out, "
+       "lse; a cache is "
+       "k_cache and v_cache, two views if it is one buffer",
+       1, 14},
+      {"{\"tensors\": {\"page_tabel\": {}}}",
+       "expected a tensor that heddle knows: q, k_cache, v_cache, k_scale, v_scale, page_table, lengths, "
+       "kv_indptr, "
+       "kv_indices, last_page_len, block_list, token_list, row_sequences, sinks, k, v, slot_mapping, out, "
+       "lse; a cache is "
+       "k_cache and v_cache, two views if it is one buffer; did you mean page_table?",
        1, 14},
       {"{\"tensors\": {\"q\": {}}}", "expected a tensor with dtype and shape", 1, 18},
-      {"{\"tensors\": {\"q\": {\"dtype\": \"bf17\"}}}", "expected a number format", 1, 35},
+      {"{\"tensors\": {\"q\": {\"dtype\": \"bf17\"}}}",
+       "expected a number format: bf16, fp16, fp8_e4m3fn, fp8_e4m3fnuz, fp8_e5m2, int8, fp32, e8m0, int32, "
+       "int64, uint8; "
+       "did you mean bf16?",
+       1, 28},
+      {"{\"tensors\": {\"q\": {\"dtype\": \"fp8\"}}}",
+       "expected a number format: bf16, fp16, fp8_e4m3fn, fp8_e4m3fnuz, fp8_e5m2, int8, fp32, e8m0, int32, "
+       "int64, uint8; "
+       "did you mean fp8_e4m3fn, fp8_e4m3fnuz or fp8_e5m2?",
+       1, 28},
       {"{\"tensors\": {\"q\": {\"dtype\": \"bf16\", \"shape\": [1, 2], \"strides\": [1]}}}",
        "expected as many strides as dimensions", 1, 18},
       {"{\"tensors\": {\"q\": {\"dtype\": \"bf16\", \"shape\": [1, 2], \"axes\": [\"b\", \"x\"]}}}",

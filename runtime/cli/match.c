@@ -196,7 +196,7 @@ static bool is_of_tensors(const diag *d) {
   };
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
     if (strcmp(d->code, codes[i]) == 0) return true;
-  /* Bytes of a cache of codes: heddle new guesses a format for them, a launch wants to be told. */
+  /* Bytes of a cache of codes: heddle new, too, wants to be told which. */
   return strcmp(d->code, "bind.dtype") == 0 && d->found && strcmp(d->found, dtype_name(DTYPE_UINT8)) == 0;
 }
 

@@ -1,4 +1,5 @@
 #include "match.h"
+#include "../../generator/dtype_words.h"
 #include "../../generator/json.h"
 
 #include <inttypes.h>
@@ -12,12 +13,37 @@ typedef struct reading {
   tensor *tensor; /* the one being read */
   char axes[LAYOUT_MAX_FACTORS][24];
   int axis_count, stride_count;
+  char expected[512]; /* what json.expected may point at */
 } reading;
 
 typedef struct member {
   const char *key;
   void (*read)(reading *r);
 } member;
+
+/* Fails at `start` with what was expected there, and what was probably meant. Takes `expected`. */
+static void fail_at(reading *r, const char *start, text *expected, const guess *near) {
+  if (near->count > 0) {
+    text_add(expected, "; did you mean ");
+    guess_write(near, "", "", expected);
+    text_add(expected, "?");
+  }
+  snprintf(r->expected, sizeof r->expected, "%s", text_string(expected));
+  text_finish(expected);
+  r->json.at = start;
+  json_fail(&r->json, r->expected);
+}
+
+static void fail_key(reading *r, const char *start, const char *key, const member *members, size_t count) {
+  text expected;
+  text_init(&expected);
+  guess near = {.found = key};
+  for (size_t i = 0; i < count; i++) {
+    text_addf(&expected, "%s%s", i == 0 ? "a known key: " : ", ", members[i].key);
+    guess_offer_near(&near, members[i].key, 0);
+  }
+  fail_at(r, start, &expected, &near);
+}
 
 /* An object of known members in any order, each at most once. */
 static void read_object(reading *r, const member *members, size_t count) {
@@ -30,9 +56,10 @@ static void read_object(reading *r, const member *members, size_t count) {
     json_read_key(&r->json, key, sizeof key);
     while (i < count && strcmp(members[i].key, key) != 0)
       i++;
-    if (!json_failed(&r->json) && (i == count || seen & 1u << i)) {
+    if (!json_failed(&r->json) && i == count) fail_key(r, start, key, members, count);
+    if (!json_failed(&r->json) && seen & 1u << i) {
       r->json.at = start;
-      json_fail(&r->json, i == count ? "a known key" : "each key once");
+      json_fail(&r->json, "each key once");
     }
     if (json_failed(&r->json)) return;
     seen |= 1u << i;
@@ -46,8 +73,15 @@ static int64_t read_count(reading *r, int64_t most) {
 
 static void read_dtype(reading *r) {
   char name[32];
+  const char *start = r->json.at;
   json_read_string(&r->json, name, sizeof name);
-  if (!json_failed(&r->json) && !dtype_parse(name, &r->tensor->dtype)) json_fail(&r->json, "a number format");
+  if (json_failed(&r->json) || dtype_parse(name, &r->tensor->dtype)) return;
+  text expected;
+  text_init(&expected);
+  text_add(&expected, "a number format: ");
+  dtype_list(0, &expected);
+  const guess near = dtype_guess(name, 0);
+  fail_at(r, start, &expected, &near);
 }
 
 static int read_numbers(reading *r, int64_t least, int64_t *out) {
@@ -135,6 +169,19 @@ static void read_tensor(reading *r, tensor_name name) {
   json_fail(&r->json, expected);
 }
 
+static void fail_tensor(reading *r, const char *start, const char *key) {
+  text expected;
+  text_init(&expected);
+  guess near = {.found = key};
+  for (int i = 0; i < TENSOR_LISTS; i++) {
+    const char *name = tensor_name_text((tensor_name)i);
+    text_addf(&expected, "%s%s", i == 0 ? "a tensor that heddle knows: " : ", ", name);
+    guess_offer_near(&near, name, 0);
+  }
+  text_add(&expected, "; a cache is k_cache and v_cache, two views if it is one buffer");
+  fail_at(r, start, &expected, &near);
+}
+
 static void read_tensors(reading *r) {
   json_expect(&r->json, '{');
   for (int n = 0; json_next(&r->json, n, '}'); n++) {
@@ -143,11 +190,10 @@ static void read_tensors(reading *r) {
     const char *start = r->json.at;
     json_read_key(&r->json, key, sizeof key);
     bool known = tensor_name_parse(key, &name);
-    if (!json_failed(&r->json) && (!known || r->out->request.tensors.present[name])) {
+    if (!json_failed(&r->json) && !known) fail_tensor(r, start, key);
+    if (!json_failed(&r->json) && r->out->request.tensors.present[name]) {
       r->json.at = start;
-      json_fail(&r->json, known ? "each tensor once"
-                                : "a tensor that heddle knows; a cache is k_cache and v_cache, two views if "
-                                  "it is one buffer");
+      json_fail(&r->json, "each tensor once");
     }
     if (json_failed(&r->json)) return;
     read_tensor(r, name);

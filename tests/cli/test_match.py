@@ -155,7 +155,8 @@ class Match(Case):
     def test_faults_of_the_request_have_their_place(self):
         path = self.file('request.json', '{"rows": 1,\n "raws": 2}')
         _, errors = self.heddle('match', '--request', path, '--target', 'gfx950', DENSE, code=1)
-        self.assertIn('request.json:2:2: error: expected a known key [request.syntax]', errors)
+        self.assertIn('request.json:2:2: error: expected a known key: operation, ', errors)
+        self.assertIn('did you mean rows? [request.syntax]', errors)
         self.heddle('match', '--request', 'absent.json', '--target', 'gfx950', DENSE, code=3)
 
     def test_a_spec_that_is_not_valid_is_said_so(self):

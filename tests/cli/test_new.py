@@ -74,16 +74,37 @@ class New(Case):
         self.assertRegex(made, r'\n  heads_per_kv: 2 ')
 
     def test_bytes_beside_a_format_are_taken_for_codes_too(self):
-        shape = {'shape': [64, 16, 8, 128]}
+        shape = {'shape': [64, 16, 8, 132]}
         for k, v, words in (('int8', 'uint8', '{k: int8, v: fp8_e4m3}'), ('uint8', 'int8', '{k: fp8_e4m3, v: int8}'),
                             ('uint8', 'fp8_e4m3fn', 'fp8_e4m3')):
-            scale = {'dtype': 'fp32', 'shape': [64, 16, 8, 4]}
             request = self.file('t.json', json.dumps({'tensors': {
-                'q': {'dtype': 'bf16', 'shape': [2, 56, 128]}, 'k_cache': {'dtype': k, **shape}, 'v_cache': {'dtype': v, **shape},
-                'k_scale': scale, 'v_scale': scale}}))
-            made = self.file('made.yaml', self.heddle('new', '--from', request)[0])
+                'q': {'dtype': 'bf16', 'shape': [2, 56, 128]}, 'k_cache': {'dtype': k, **shape}, 'v_cache': {'dtype': v, **shape}}}))
+            made = self.file('made.yaml', self.heddle('new', '--from', request, '--page', '16')[0])
             self.assertRegex(made.read_text(), r'dtype: %s +# assumed: uint8' % re.escape(words))
             self.heddle('check', '-q', made)
+
+    def test_bytes_of_nothing_but_codes_have_to_be_named_as_match_wants_them_named(self):
+        def tensors(k, v, **more):
+            told = {'k_cache': {'dtype': k, 'shape': [64, 16, 8, 128]}, 'v_cache': {'dtype': v, 'shape': [64, 16, 8, 128]}}
+            rest = {'q': {'dtype': 'bf16', 'shape': [2, 64, 128]}, 'page_table': {'dtype': 'int32', 'shape': [2, 8]},
+                    'lengths': {'dtype': 'int32', 'shape': [2]}}
+            return self.file('t.json', json.dumps({'kv_heads': 8, **more, 'tensors': {**rest, **told}}))
+
+        for k, v in (('uint8', 'uint8'), ('fp8_e4m3fn', 'uint8'), ('uint8', 'fp8_e4m3fn')):
+            errors = self.heddle('new', '--from', tensors(k, v), code=1)[1]
+            for name, dtype in (('k_cache', k), ('v_cache', v)):
+                self.assertEqual(name + ' is uint8' in errors, dtype == 'uint8', errors)
+            self.assertIn('--kv-dtype', errors)
+            made = self.file('made.yaml', self.heddle('new', '--from', tensors(k, v), '--kv-dtype', 'fp8_e5m2')[0])
+            self.assertIn('dtype: fp8_e5m2\n', made.read_text())
+            # What new declines of the tensors, match does: with the bytes named both take them.
+            self.heddle('match', made, '--request', tensors(k, v), '--target', 'gfx950', code=1)
+            self.heddle('match', made, '--request', tensors('fp8_e5m2', 'fp8_e5m2'), '--target', 'gfx950')
+        # Where the layout is open too, both are said at once.
+        errors = self.heddle('new', '--from', tensors('uint8', 'uint8', kv_heads=0), code=1)[1]
+        self.assertIn('new.ambiguous', self.json('new', '--from', tensors('uint8', 'uint8', kv_heads=0), code=1)['diagnostics'][0]['code'])
+        self.assertIn('can be read in several ways', errors)
+        self.assertIn('k_cache is uint8', errors)
 
     def test_layouts_formats_and_scales_go_there_and_back(self):
         count = 0

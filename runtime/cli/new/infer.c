@@ -291,6 +291,28 @@ static void assume_inline_scales(inference *n, const reading *r) {
   text_finish(&words);
 }
 
+/* Declines bytes that are codes and nothing else, as a match of them does: of pages of records a form was
+ * recognised, here nothing says which format they are of. */
+static hd_status check_named(const inference *n, const readings *all, diags *errors) {
+  static const tensor_name caches[] = {TENSOR_K_CACHE, TENSOR_V_CACHE};
+  hd_status status = HD_OK;
+  bool told = n->draft->fields[FIELD_KV_DTYPE].source == SOURCE_GIVEN;
+  for (int i = 0; i < all->count && i < READINGS_MAX; i++)
+    if (layout_is_padded(&all->items[i].k.layout)) return HD_OK;
+  for (int i = 0; i < 2 && all->count > 0 && !told; i++) {
+    const tensor *t = given(n, caches[i]);
+    if (!t || t->dtype != DTYPE_UINT8) continue;
+    const char *name = tensor_name_text(caches[i]);
+    diags_errorf(
+        errors, "new.missing", name,
+        "%s is uint8, and bytes don't say which codes they are: name the format there, \"fp8_e4m3fn\", "
+        "as match wants it too, or with --kv-dtype",
+        name);
+    status = HD_DECLINED;
+  }
+  return status;
+}
+
 static hd_status infer_caches(inference *n, diags *errors) {
   const tensor *k = given(n, TENSOR_K_CACHE), *v = given(n, TENSOR_V_CACHE);
   readings *all = malloc(sizeof *all);
@@ -301,7 +323,9 @@ static hd_status infer_caches(inference *n, diags *errors) {
   n->facts.dtype = k->dtype;
   readings_find(n->t, &n->facts, all);
   const reading *r = choose(all, errors);
-  if (r) {
+  hd_status status = r ? HD_OK : HD_DECLINED, named = check_named(n, all, errors);
+  if (status == HD_OK) status = named;
+  if (status == HD_OK) {
     set_from(n, FIELD_PAGE, TENSOR_K_CACHE, "%" PRId64, r->k.page);
     set_layout(n, FIELD_K, TENSOR_K_CACHE, &r->k.layout, r->name);
     if (v)
@@ -313,7 +337,7 @@ static hd_status infer_caches(inference *n, diags *errors) {
     set_heads_per_kv(n, r->k.heads);
   }
   free(all);
-  return r ? HD_OK : HD_DECLINED;
+  return status;
 }
 
 /* fp8_e4m3 of either dialect is that of the target: the contract is the same one on all of them. It is also
