@@ -15,7 +15,7 @@ static void check_use(dtype d, dtype_use use, const char *code, const char *fiel
 static void check_cache_dtype(dtype d, const target *t, diags *errors) {
   if (dtype_is_dialect(d) && d != t->fp8)
     diags_decline(errors, "decline.dialect", "kv.dtype", dtype_name(d),
-                  "%s, the fp8 dialect of %s, or fp8_e4m3", dtype_name(t->fp8), t->name);
+                  "%s, or fp8_e4m3, which is every target's own dialect", dtype_name(t->fp8));
   else
     check_use(d, USE_CACHE, "decline.kv-dtype", "kv.dtype", errors);
 }
@@ -80,6 +80,6 @@ void check_shape(const contract *c, const decode_plan *p, diags *errors) {
                          "what divides the %d channels of V, where V lies in K", coded);
   if (c->scale.group_v != coded && c->scale.group_v % p->value_op->rows != 0)
     diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_v,
-                         "a multiple of %d channels of V (%s of %s)", p->value_op->rows, p->value_op->name,
-                         p->target->name);
+                         "a multiple of %d channels of V, the rows of a matrix instruction",
+                         p->value_op->rows);
 }

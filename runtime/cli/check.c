@@ -1,4 +1,5 @@
 /* check, key, diff: what a spec means. */
+#include "target_declines.h"
 #include "verbs.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,22 +8,21 @@
 /* What the generator says of one spec: for each target, which operations it serves. */
 typedef struct served {
   text names[2]; /* per operation, the targets that serve it, space-separated */
-  diags declines[2];
+  target_declines declines[2];
 } served;
 
 static void ask_generator(const spec *s, const target_list *targets, served *out) {
   const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
+  const diags none = {0};
   for (int o = 0; o < 2; o++) {
     if (!contract_has_operation(&s->contract, all[o])) continue;
     for (int t = 0; t < targets->count; t++) {
       variant v = {0};
       diags why;
       diags_init(&why);
-      if (emit_check(&s->contract, all[o], &v, targets->items[t], &why) == HD_OK) {
-        text_addf(&out->names[o], "%s%s", out->names[o].length ? " " : "", targets->items[t]->name);
-      } else {
-        diags_add_new(&out->declines[o], &why, DIAG_ERROR);
-      }
+      bool fine = emit_check(&s->contract, all[o], &v, targets->items[t], &why) == HD_OK;
+      if (fine) text_addf(&out->names[o], "%s%s", out->names[o].length ? " " : "", targets->items[t]->name);
+      target_declines_add(&out->declines[o], targets->items[t], fine ? &none : &why);
       diags_finish(&why);
     }
   }
@@ -58,16 +58,16 @@ static int check_file(const cli *c, const char *path, text *out) {
   int code = EXIT_FINE;
   diags_init(&d);
   for (int o = 0; o < 2; o++)
-    diags_init(&serves.declines[o]);
+    target_declines_init(&serves.declines[o]);
   hd_status status = spec_file_read(path, &file, &d);
   if (status == HD_OK && !cli_flag(c, "syntax")) {
     code = cli_targets(c, &file.spec, &targets);
     if (code == EXIT_FINE) ask_generator(&file.spec, &targets, &serves);
     /* A target that the spec or the caller names has to serve; of "every target", one is enough. */
     for (int o = 0; o < 2; o++) {
-      bool none = serves.names[o].length == 0, bad = diags_errors(&serves.declines[o]) > 0;
+      bool none = serves.names[o].length == 0, bad = diags_errors(&serves.declines[o].all) > 0;
       bool good = !bad || (!targets.named && !none);
-      diags_add_new(&d, &serves.declines[o], good ? DIAG_NOTE : DIAG_ERROR);
+      target_declines_write(&serves.declines[o], good ? DIAG_NOTE : DIAG_ERROR, &d);
       if (!good) status = HD_DECLINED;
     }
   }
@@ -94,7 +94,7 @@ static int check_file(const cli *c, const char *path, text *out) {
   }
   for (int o = 0; o < 2; o++) {
     text_finish(&serves.names[o]);
-    diags_finish(&serves.declines[o]);
+    target_declines_finish(&serves.declines[o]);
   }
   diags_finish(&d);
   spec_file_finish(&file);

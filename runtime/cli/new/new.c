@@ -1,6 +1,7 @@
 /* new: a commented spec from a few answers, or from an engine's tensors. */
 #include "../console.h"
 #include "../request.h"
+#include "../target_declines.h"
 #include "../verbs.h"
 #include "ask.h"
 #include "fits.h"
@@ -284,22 +285,22 @@ static int fill(making *m, diags *d) {
 static hd_status check_served(const making *m, diags *d) {
   const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
   target_list targets;
-  diags declines;
+  target_declines declines;
   int served = 0;
   if (cli_targets(m->c, &m->spec, &targets) != EXIT_FINE) return HD_INVALID;
-  diags_init(&declines);
+  target_declines_init(&declines);
   for (int t = 0; t < targets.count; t++)
     for (int o = 0; o < 2; o++) {
       variant v = {0};
       diags why;
       diags_init(&why);
       served += emit_check(&m->spec.contract, all[o], &v, targets.items[t], &why) == HD_OK;
-      diags_add_new(&declines, &why, DIAG_ERROR);
+      target_declines_add(&declines, targets.items[t], &why);
       diags_finish(&why);
     }
-  bool good = targets.named ? diags_errors(&declines) == 0 : served > 0;
-  if (!good) diags_add_new(d, &declines, DIAG_ERROR);
-  diags_finish(&declines);
+  bool good = targets.named ? diags_errors(&declines.all) == 0 : served > 0;
+  if (!good) target_declines_write(&declines, DIAG_ERROR, d);
+  target_declines_finish(&declines);
   return good ? HD_OK : HD_DECLINED;
 }
 
