@@ -149,10 +149,10 @@ bool spec_parse_flag(spec_reader *r, const spec_field *f, const spec_node *node)
   return true;
 }
 
-static bool read_dtype(spec_reader *r, const spec_field *f, const spec_node *node, dtype *out_dtype) {
+static bool read_dtype(spec_reader *r, const spec_field *f, const spec_node *node, int *out_dtype) {
   dtype d;
   if (node->kind == NODE_SCALAR && dtype_parse(node->text, &d) && dtype_serves(d, (dtype_use)f->dtypes)) {
-    *out_dtype = d;
+    *out_dtype = (int)d;
     return true;
   }
   text allowed;
@@ -163,9 +163,9 @@ static bool read_dtype(spec_reader *r, const spec_field *f, const spec_node *nod
 }
 
 bool spec_parse_dtype(spec_reader *r, const spec_field *f, const spec_node *node) {
-  dtype d;
+  int d;
   if (!read_dtype(r, f, node, &d)) return false;
-  store_int(r, f->offset, (int)d);
+  store_int(r, f->offset, d);
   return true;
 }
 
@@ -193,16 +193,39 @@ static bool find_halves(spec_reader *r, const spec_field *f, const spec_node *no
   return true;
 }
 
-bool spec_parse_dtype_pair(spec_reader *r, const spec_field *f, const spec_node *node) {
+/* The field of one half, by whose own path it is judged: head_dim.v. */
+typedef struct half_field {
+  char path[64];
+  spec_field field;
+} half_field;
+
+static const spec_field *half_of(const spec_field *f, const spec_node *node, int half, half_field *out) {
+  if (node->kind != NODE_MAP) return f;
+  snprintf(out->path, sizeof out->path, "%s.%s", f->path, f->halves[half]);
+  out->field = *f;
+  out->field.path = out->path;
+  return &out->field;
+}
+
+/* One value for both halves, or a mapping with one for each: both are judged, whatever the first is. */
+static bool parse_pair(spec_reader *r, const spec_field *f, const spec_node *node,
+                       bool (*read)(spec_reader *r, const spec_field *f, const spec_node *node, int *out)) {
+  const bool split = node->kind == NODE_MAP;
   const spec_node *halves[2] = {node, node};
-  if (node->kind == NODE_MAP && !find_halves(r, f, node, halves)) return false;
-  dtype first, second;
-  if (!read_dtype(r, f, halves[0], &first)) return false;
-  second = first;
-  if (node->kind == NODE_MAP && !read_dtype(r, f, halves[1], &second)) return false;
-  store_int(r, f->offset, (int)first);
-  store_int(r, f->offset2, (int)second);
+  int values[2] = {0, 0};
+  half_field own;
+  if (split && !find_halves(r, f, node, halves)) return false;
+  bool ok = read(r, half_of(f, node, 0, &own), halves[0], &values[0]);
+  values[1] = values[0];
+  if (split && !read(r, half_of(f, node, 1, &own), halves[1], &values[1])) ok = false;
+  if (!ok) return false;
+  store_int(r, f->offset, values[0]);
+  store_int(r, f->offset2, values[1]);
   return true;
+}
+
+bool spec_parse_dtype_pair(spec_reader *r, const spec_field *f, const spec_node *node) {
+  return parse_pair(r, f, node, read_dtype);
 }
 
 /* ---- numbers ---- */
@@ -249,15 +272,7 @@ bool spec_parse_integer(spec_reader *r, const spec_field *f, const spec_node *no
 }
 
 bool spec_parse_integer_pair(spec_reader *r, const spec_field *f, const spec_node *node) {
-  const spec_node *halves[2] = {node, node};
-  if (node->kind == NODE_MAP && !find_halves(r, f, node, halves)) return false;
-  int first, second;
-  if (!read_integer(r, f, halves[0], &first)) return false;
-  second = first;
-  if (node->kind == NODE_MAP && !read_integer(r, f, halves[1], &second)) return false;
-  store_int(r, f->offset, first);
-  store_int(r, f->offset2, second);
-  return true;
+  return parse_pair(r, f, node, read_integer);
 }
 
 /* auto, or a list of distinct whole numbers. */

@@ -260,6 +260,29 @@ Test(spec, refuses_other_versions_and_judges_nothing_else_then) {
   EXPECT_REFUSALS(cases);
 }
 
+Test(spec, both_halves_of_a_value_are_judged) {
+  static const char *const pairs[] = {"head_dim: {qk: 0, v: none}",
+                                      "kv: {dtype: {k: fp8, v: int4}, page: 16, k: "
+                                      "[b, h, s, d], v: [b, h, s, d]}"};
+  static const char *const fields[][2] = {{"head_dim.qk is", "head_dim.v is"},
+                                          {"kv.dtype.k is", "kv.dtype.v is"}};
+  for (int i = 0; i < 2; i++) {
+    text yaml;
+    text_init(&yaml);
+    text_addf(&yaml, "heddle: 1\nquery: {heads_per_kv: 8}\n%s\n%s\n", pairs[i],
+              i == 0 ? "kv: {dtype: bf16, page: 16, k: [b, h, s, d], v: [b, h, s, d]}" : "head_dim: 128");
+    spec s;
+    diags d;
+    diags_init(&d);
+    cr_assert_eq(spec_parse(text_string(&yaml), yaml.length, &s, &d), HD_DECLINED);
+    cr_assert_eq(diags_errors(&d), 2, "%zu", diags_errors(&d));
+    for (int half = 0; half < 2; half++)
+      cr_expect(strstr(d.items[half].message, fields[i][half]), "%s", d.items[half].message);
+    diags_finish(&d);
+    text_finish(&yaml);
+  }
+}
+
 Test(spec, unknown_keys_get_a_suggestion) {
   static const refusal cases[] = {
       {"  page: 16", "  pages: 16", "spec.unknown-key", 7, 3, "did you mean \"page\"?"},
@@ -315,14 +338,22 @@ Test(spec, refuses_values_outside_what_a_field_takes) {
       {"heads_per_kv: 16", "heads_per_kv:", "spec.value", 3, 16, "is nothing"},
       {"heads_per_kv: 16", "heads_per_kv: 16\n  rows: 9", "spec.value", 4, 9, "1 to 8"},
       {"head_dim: 128", "head_dim: 0", "spec.value", 4, 11, "is 0"},
-      {"head_dim: 128", "head_dim: {qk: 128, v: none}", "spec.value", 4, 24, "none"},
+      {"head_dim: 128", "head_dim: {qk: 128, v: none}", "spec.value", 4, 24, "head_dim.v is \"none\""},
+      {"head_dim: 128", "head_dim: {qk: 0, v: 64}", "spec.value", 4, 16, "head_dim.qk is 0"},
+      {"granularity: token_head", "granularity: group\n  group: {k: 32, v: 0}", "spec.value", 12, 21,
+       "scale.group.v is 0"},
+      {"granularity: token_head", "granularity: {group: {k: 0, v: 32}}", "spec.value", 11, 28,
+       "scale.group.k is 0"},
       {"fp8_e4m3fn", "fp8_e4m3fm", "spec.value", 6, 10, "did you mean \"fp8_e4m3fn\"?"},
       {"fp8_e4m3fn", "fp32", "spec.value", 6, 10, "allowed: bf16, fp16, fp8_e4m3"},
       {"fp8_e4m3fn", "fp8", "spec.value", 6, 10, "did you mean \"fp8_e4m3\" or \"fp8_e5m2\"?"},
       {"fp8_e4m3fn", "float16", "spec.value", 6, 10, "did you mean \"fp16\"?"},
       {"fp8_e4m3fn", "torch.float8_e4m3fn", "spec.value", 6, 10, "did you mean \"fp8_e4m3fn\"?"},
       {"fp8_e4m3fn", "uint8", "spec.value", 6, 10, "did you mean \"fp8_e4m3\", \"fp8_e5m2\" or \"int8\"?"},
-      {"fp8_e4m3fn", "{k: int8, v: int4}", "spec.value", 6, 23, "did you mean \"int8\"?"},
+      {"fp8_e4m3fn", "{k: int8, v: int4}", "spec.value", 6, 23,
+       "kv.dtype.v is \"int4\", allowed: bf16, fp16, fp8_e4m3, fp8_e4m3fn, fp8_e4m3fnuz, fp8_e5m2, int8; did "
+       "you mean "
+       "\"int8\"?"},
       {"  page: 16", "  page: 0", "spec.value", 7, 9, "is 0"},
       {"  page: 16", "  page: 1048577", "spec.value", 7, 9, "1 to 1048576"},
       {"  page: 16\n", "  page: 16\n  strides: dense\n", "spec.value", 8, 12, "allowed: free, packed"},
