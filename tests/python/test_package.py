@@ -248,6 +248,27 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "lies on device 3"):
             write.launch(k=heddle.TensorView(4096, "bf16", (1, 2, 64), index=3))
 
+    def test_a_number_that_is_none_is_told_with_its_name_and_what_is_meant_without_it(self):
+        _, decode = f.kernels(f.FP8)
+        for settings, kind, words in (({"logits_scale": None}, TypeError, r"^logits_scale is None: it takes a number; left out, it is 1/sqrt\(head_dim"),
+                                      ({"logits_scale": "0.1"}, TypeError, "^logits_scale is '0.1': it takes a number"),
+                                      ({"splits": None}, TypeError, "^splits is None: it takes a whole number; left out, it is heddle's choice"),
+                                      ({"longest": 1.5}, TypeError, "^longest is 1.5: it takes a whole number"),
+                                      ({"splits": -1}, ValueError, "^splits is -1: it is 0 or more")):  # fmt: skip
+            for call in (decode.launch, decode.bind):
+                with self.assertRaisesRegex(kind, words):
+                    call(f.placed(decode, f.QUERY), **settings)
+        with self.assertRaisesRegex(TypeError, "^seqs is None"):
+            decode.workspace_bytes(heddle.Sizes(seqs=None))
+        with self.assertRaisesRegex(TypeError, "^a shape is heddle.Sizes"):
+            f.context().prepare(f.BF16, "decode", shape=(2, 48))
+        with self.assertRaisesRegex(TypeError, "^logits_scale is None"):
+            heddle.match([f.BF16], "decode", {}, "gfx950", heddle.Request(logits_scale=None))
+        with self.assertRaisesRegex(TypeError, "^device is None"):
+            heddle.Context(None)
+        with self.assertRaisesRegex(TypeError, "^a contract is"):
+            f.context().prepare(None, "decode")
+
     def test_descriptions(self):
         halves = Interface("__cuda_array_interface__", 4096, (3, 2), "<f2", strides=(8, 2), stream=7)
         seen = heddle.describe(halves)

@@ -36,6 +36,8 @@ class Context:
 
     def __init__(self, device: str, *, cache_directory: str | None = None, compiler: str | None = None, log: Log | None = None,
                  compile_seconds: float = 0, jobs: int = 0, tuned: str | None = None) -> None:  # fmt: skip
+        if not isinstance(device, str):
+            raise TypeError(f'device is {device!r}: it takes a name, "cuda:0", "hip:0" or "emu:gfx950"')
         options = native.ContextOptions(device=device.encode(), cache_directory=native.encoded(cache_directory),
                                         compiler=native.encoded(compiler), compile_seconds=compile_seconds, jobs=jobs,
                                         tuned=native.encoded(tuned))  # fmt: skip

@@ -88,6 +88,8 @@ def contract_of(what: Contract | str | os.PathLike[str]) -> Contract:
         return what
     if isinstance(what, str) and "\n" in what:
         return Contract(what)
+    if not isinstance(what, (str, os.PathLike)):
+        raise TypeError(f"a contract is a heddle.Contract, a spec's text, or the path of its file, not {what!r}")
     return Contract.read(what)
 
 

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from . import _native as native
+from ._numbers import of_launch, whole
 from ._plan import Plan, Plans
 from ._staging import Staged
 from .context import Buffer, Context, Stream
@@ -185,6 +186,7 @@ class Kernel:
         contract's scale.source is argument. lists_settled: the kernel just before this one on the stream writes no page table and
         no lengths, so they may be read before it has ended.
         """
+        splits, longest, logits_scale = of_launch(splits, longest, logits_scale)
         scales, given = _split({**(tensors or {}), **named})
         plan = self._plan(given, splits, longest) if axes is None else None
         if plan is not None:
@@ -242,6 +244,7 @@ class Kernel:
     def bind(self, tensors: Mapping[str, Any] | None = None, /, *, workspace: Any = None, splits: int = 0, longest: int = 0,
              logits_scale: float = 0.0, lists_settled: bool = False, axes: Mapping[str, Axes] | None = None, **named: Any) -> Binding:  # fmt: skip
         """Arguments bound once, for launches that differ in addresses only. Without `workspace` the binding has one of its own."""
+        splits, longest, logits_scale = of_launch(splits, longest, logits_scale)
         scales, given = _split({**(tensors or {}), **named})
         views = self.views(given)
         if self.context.info.emulated and any(v.on_host and not self.context.owns(v) for v in views.values()):
@@ -334,7 +337,9 @@ def stream_number(stream: Any, views: Mapping[str, TensorView]) -> int:
 
 
 def _sizes(sizes: Sizes) -> native.Sizes:
-    return native.Sizes(**asdict(sizes))
+    if not isinstance(sizes, Sizes):
+        raise TypeError(f"a shape is heddle.Sizes(seqs=…, kv_heads=…, longest=…), not {sizes!r}")
+    return native.Sizes(**{name: whole(name, value) for name, value in asdict(sizes).items()})
 
 
 def _jobs(jobs: Sequence[Any]) -> tuple[Any, list[Job], Any]:

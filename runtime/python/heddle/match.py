@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from . import _native as native
+from ._numbers import number, whole
 from .contract import Contract, contract_of, operation_number
 from .errors import Declined, Diagnostic, DiagnosticsList, failure
 from .kernel import Scales
@@ -45,6 +46,12 @@ class Match:
         return self.index
 
 
+def _values(request: Request) -> dict[str, Any]:
+    """Its fields as the C library takes them, but for the incumbent's name."""
+    judges = {"bool": lambda _, value: bool(value), "int": whole, "float": number}
+    return {n: judges[f.type](n, getattr(request, n)) for n, f in request.__dataclass_fields__.items() if f.type in judges}
+
+
 def match(candidates: Sequence[Any], operation: str, tensors: Mapping[str, Any], target: str, request: Request = Request(), *,
           axes: Mapping[str, Axes] | None = None, better_than: Mapping[int, Sequence[str]] | None = None) -> Match:  # fmt: skip
     """`candidates`: contracts, texts or paths of specs. `tensors`: by name; of storage say the dtype, describe(t, dtype="bf16").
@@ -56,7 +63,7 @@ def match(candidates: Sequence[Any], operation: str, tensors: Mapping[str, Any],
     packed = Packed({n: describe_as(n, t) for n, t in tensors.items() if t is not None and n not in scales.pointers}, axes)
     r = native.MatchRequest(operation=operation_number(operation), tensors=packed.array, tensor_count=packed.count,
                             incumbent=native.encoded(request.incumbent), **scales.pointers,
-                            **{n: getattr(request, n) for n in request.__dataclass_fields__ if n != "incumbent"})  # fmt: skip
+                            **_values(request))  # fmt: skip
     array, keep = (native.Candidate * max(count, 1))(), []
     for i, contract in enumerate(contracts):
         known = (better_than or {}).get(i, ())
