@@ -169,14 +169,16 @@ HD_API int hd_dtype_bytes(hd_dtype dtype);        /* of an element; 0 for a numb
 
 /* Shapes below: by contract a cache or scale has the factors of its layout, or is flat. */
 typedef enum hd_tensor_name {
-  HD_TENSOR_Q = 0,             /* [seqs * rows, q_heads, head_dim.qk] */
+  /* [seqs * rows, q_heads, head_dim.qk]: row r of sequence i is i * rows + r, and query head i reads kv head
+   * i / heads_per_kv */
+  HD_TENSOR_Q = 0,
   HD_TENSOR_K_CACHE = 1,       /* the layout's factors */
   HD_TENSOR_V_CACHE = 2,       /* the layout's factors */
   HD_TENSOR_K_SCALE = 3,       /* the layout's factors; [1] for one scale, unless that is a number */
   HD_TENSOR_V_SCALE = 4,       /* the layout's factors; [1] for one scale, unless that is a number */
   HD_TENSOR_PAGE_TABLE = 5,    /* [seqs, table_pages]; [seqs, kv_heads, table_pages] for lists by kv head */
   HD_TENSOR_LENGTHS = 6,       /* int32 [seqs]: tokens, those of this step included */
-  HD_TENSOR_KV_INDPTR = 7,     /* int32 [lists + 1] */
+  HD_TENSOR_KV_INDPTR = 7,     /* int32 [lists + 1]; lists by kv head: seq * kv_heads + kv_head is the list */
   HD_TENSOR_KV_INDICES = 8,    /* [pages of all lists] */
   HD_TENSOR_LAST_PAGE_LEN = 9, /* int32 [lists] */
   HD_TENSOR_SINKS = 10,        /* fp32 [q_heads] */

@@ -1,4 +1,4 @@
-"""Claims about lists of blocks and tokens: what decode gives on every emulated target is attention over the tokens that the
+"""Claims about ragged lists and lists of blocks and tokens: what decode gives on every emulated target is attention over the tokens that the
 lists name, worked out here in plain Python from the words of docs/spec.md."""
 import math
 import random
@@ -25,6 +25,15 @@ select: {form: tokens}
 output: {dtype: fp32, lse: true}
 """
 BY_HEAD = TOKENS.replace('form: tokens', 'form: tokens, per: kv_head, index: int64')
+
+RAGGED = """heddle: 1
+name: ragged
+query: {dtype: bf16, heads_per_kv: 2, rows: 2}
+head_dim: 64
+kv: {dtype: bf16, page: 16, k: [b, h, s, d], v: [b, h, s, d]}
+select: {form: indptr}
+output: {dtype: fp32, lse: true}
+"""
 
 # Block lists of four, for sequences of up to three blocks and a part.
 LISTS = [[-1, -1, -1, -1], [0, -1, -1, -1], [-1, 2, -1, 0], [3, 1, -1, -1], [1, 1, 1, 1], [0, 3, 3, 0], [9, 2147483647, 1, 4],
@@ -96,6 +105,24 @@ class Selection(Case):
                     self.assertLess(abs(lse[i] - row_lse), 1e-3, '%s: query %d' % (target, i))
             self.assertGreater(norm, 0)
             self.assertLess(math.sqrt(error / norm), 2.5e-3, target)
+
+    def test_ragged_lists_follow_one_another_by_sequence_and_in_it_by_kv_head(self):
+        """Lists lie where they like in kv_indices, with what belongs to nobody before and behind them."""
+        seqs, heads, rows = 3, 2, 2
+        for by_head in (False, True):
+            inputs = self.caches(30, heads, PAGE)
+            tokens = [33, 0, 16, 1, 5, 47][:seqs * heads if by_head else seqs]  # of list seq * heads + head, or of list seq
+            counts = [-(-n // PAGE) for n in tokens]
+            lists = [self.random.sample(range(30), count) for count in counts]
+            inputs['q'] = self.queries(seqs * rows)
+            inputs['kv_indptr'] = self.write('indptr', 'i4', (len(lists) + 1,), [2 + sum(counts[:i]) for i in range(len(lists) + 1)])
+            inputs['kv_indices'] = self.write('indices', 'i4', (sum(counts) + 3,), [-5, 99] + sum(lists, []) + [7777])
+            inputs['last_page_len'] = self.write('last', 'i4', (len(lists),), [(n - 1) % PAGE + 1 if n else 9 for n in tokens])
+
+            def slots(row, head):
+                item = row // rows * heads + head if by_head else row // rows
+                return [lists[item][t // PAGE] * PAGE + t % PAGE for t in range(max(tokens[item] - rows + row % rows + 1, 0))]
+            self.gives(RAGGED.replace('indptr}', 'indptr, per: kv_head}') if by_head else RAGGED, inputs, slots, 2)
 
     def test_rows_attend_to_the_blocks_they_list(self):
         for rows, heads, split in [(1, 3, 1), (3, 2, 4)]:
