@@ -152,7 +152,7 @@ template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int
 DEVICE void wait_for_previous() {}
 DEVICE void let_next_start() {}
 
-// Four words of a partial result that the kernel before has written.
+// Four words of a partial result that the kernel before has written: it has ended, so a plain load sees them.
 DEVICE void load_partial(float *x, const float *from) {
   const u32x4 words = *(const u32x4 *)from;
   UNROLL for (int i = 0; i < 4; i++) x[i] = float_of(words[i]);

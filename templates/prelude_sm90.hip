@@ -99,10 +99,13 @@ DEVICE void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memor
 // The next kernel's workgroups may take up what this one leaves free.
 DEVICE void let_next_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
-// Four words of a partial result that the kernel before has written.
+// Four words of a partial result that the kernel before has written, past L1: they are read once. "memory" keeps them behind
+// wait_for_previous(), as plain loads stay behind its own; that they are then seen is what it waits for.
 DEVICE void load_partial(float *x, const float *from) {
-  const float4 words = __ldcg((const float4 *)from);
-  x[0] = words.x, x[1] = words.y, x[2] = words.z, x[3] = words.w;
+  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+               : "l"(from)
+               : "memory");
 }
 
 // Number formats: PER_WORD values in a 32-bit word, lowest first; pack rounds to nearest even.
