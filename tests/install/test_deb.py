@@ -73,6 +73,17 @@ class Packages(unittest.TestCase):
             depends = {part.split()[0] for part in re.split(r"[,|]", self.field(package, "Depends")) if part.strip()}
             self.assertEqual(depends - {"python3"}, needed, package)
 
+    def test_the_page_names_what_the_build_needs(self):
+        control = (source / "packaging" / "debian" / "control").read_text()
+        needed = set(re.findall(r"^ ([a-z0-9.+-]+)", re.search(r"^Build-Depends:\n((?: .*\n)+)", control, re.M)[1], re.M)) - {"debhelper-compat", "python3"}
+        page = re.search(r"^apt-get install --no-install-recommends (.*)$", (source / "docs" / "install.md").read_text(), re.M)[1].split()
+        self.assertEqual(sorted((needed | {"debhelper", "build-essential", "git"}) - set(page)), [])
+
+    def test_no_program_of_the_tests_is_built(self):
+        compiled = re.findall(r" -c (\.\./\S+\.c)", (self.folder / "out" / "build.log").read_text())
+        self.assertIn("../runtime/api/context.c", compiled)
+        self.assertEqual([name for name in compiled if not name.startswith(("../generator/", "../runtime/"))], [])
+
     def test_command_library_and_devices_come_in_one_version(self):
         for package in ("heddle", "heddle-emu", f"libheddle{SOVERSION}"):
             self.assertIn(f"heddle-worker (= {self.field(package, 'Version')})", self.field(package, "Depends"))
