@@ -59,9 +59,11 @@ project('user', 'c', default_options: ['c_std=c17'])
 executable('program', 'launch.c', dependencies: [dependency('heddle', version: '>=$version'), meson.get_compiler('c').find_library('m')])
 END
 cp "$sources/examples/launch.c" meson/
+mkdir meson/subprojects
+printf '[wrap-file]\ndirectory = heddle-%s\nsource_url = https://heddle.invalid/heddle.tar.xz\nsource_filename = heddle.tar.xz\nsource_hash = 0\n\n[provide]\nheddle = heddle_dep\n' "$version" >meson/subprojects/heddle.wrap
 claim "find_package(heddle) in CMake" sh -c 'cmake -S cmake -B cmake/b && cmake --build cmake/b'
 claim "runs" says "largest error" cmake/b/program $device
-claim "dependency('heddle') in Meson" sh -c 'meson setup meson/b meson && ninja -C meson/b'
+claim "dependency('heddle') in Meson, before a subproject" sh -c 'meson setup meson/b meson && ninja -C meson/b'
 claim "runs" says "largest error" meson/b/program $device
 cp -r "$sources/examples" examples
 claim "kernels embedded by CMake" sh -c 'cmake -S examples/cmake -B e1 && cmake --build e1'
