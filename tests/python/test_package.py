@@ -178,6 +178,14 @@ class Launches(unittest.TestCase):
         seen = heddle.describe(Wrapped(buffer))
         self.assertEqual((seen.address, seen.dtype, seen.shape, seen.on_host), (buffer.address, "int32", (6,), True))
 
+    @of_the_host
+    def test_a_workspace_is_as_large_as_it_is(self):
+        """An emulated device puts memory of its own in its place, which may be larger, and still says what hardware would."""
+        self.attend(f.BF16, self.host, splits=3)
+        with self.assertRaises(heddle.Declined) as caught:
+            self.attend(f.BF16, self.host, splits=3, workspace=array.array("B", bytes(16)))
+        self.assertEqual((caught.exception.field, caught.exception.found), ("workspace", "16 bytes"))
+
     def test_binding_and_graph(self):
         """Bound once, captured once; lengths grow between replays."""
         c, (write, decode) = f.context(), f.kernels(f.BF16)

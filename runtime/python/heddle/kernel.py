@@ -234,11 +234,12 @@ class Kernel:
             needed = self.workspace_needed(views, splits, longest) if "q" in views else 0
             workspace = self.context.workspace(needed, stream) if needed else None
         held = describe(workspace) if workspace is not None else None
+        room = held.span if held else 0
         if held is not None and self.context.info.emulated and not isinstance(workspace, Buffer) and not self.context.owns(held):
-            workspace = self.context.workspace(held.span, stream)  # scratch: nothing to copy
+            workspace = self.context.workspace(room, stream)  # scratch: nothing to copy; not the room that it may have
             held = describe(workspace)
         return native.Arguments(tensors=packed.array, tensor_count=packed.count, workspace=held.address if held else 0,
-                                workspace_bytes=held.span if held else 0, splits=splits, longest=longest,
+                                workspace_bytes=room, splits=splits, longest=longest,
                                 logits_scale=logits_scale, lists_settled=lists_settled, **scales.pointers), (packed, workspace)  # fmt: skip
 
     def bind(self, tensors: Mapping[str, Any] | None = None, /, *, workspace: Any = None, splits: int = 0, longest: int = 0,
