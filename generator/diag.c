@@ -93,6 +93,19 @@ void diags_refusef(diags *list, const char *code, const char *field, const char 
   list->failed = true;
 }
 
+void diags_copy(diags *list, const diag *item) {
+  size_t before = list->count;
+  if (item->found)
+    diags_refusef(list, item->code, item->field, item->found, item->allowed, "%s", item->message);
+  else
+    diags_errorf(list, item->code, item->field, "%s", item->message);
+  if (list->count == before) return;
+  diag *added = &list->items[before];
+  added->severity = item->severity;
+  added->line = item->line;
+  added->column = item->column;
+}
+
 static void vdecline(diags *list, const char *code, const char *field, const char *found,
                      const char *allowed_format, va_list args) {
   text allowed;

@@ -37,6 +37,8 @@ void diags_decline(diags *list, const char *code, const char *field, const char 
                    const char *allowed_format, ...) HD_PRINTF(5, 6);
 void diags_decline_number(diags *list, const char *code, const char *field, long long found,
                           const char *allowed_format, ...) HD_PRINTF(5, 6);
+/* Another list's entry, as it is. */
+void diags_copy(diags *list, const diag *item);
 size_t diags_errors(const diags *list);
 
 /* "file:line:col: error: message [code]" per entry, with the offending line and a caret when `source` (the

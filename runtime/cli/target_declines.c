@@ -21,13 +21,6 @@ static unsigned bit_of(const target *t) {
   return bit;
 }
 
-static void copy(const diag *item, diags *to) {
-  if (item->found)
-    diags_refusef(to, item->code, item->field, item->found, item->allowed, "%s", item->message);
-  else
-    diags_errorf(to, item->code, item->field, "%s", item->message);
-}
-
 void target_declines_add(target_declines *d, const target *t, const diags *why) {
   d->asked |= bit_of(t);
   for (size_t i = 0; i < why->count; i++) {
@@ -37,7 +30,7 @@ void target_declines_add(target_declines *d, const target *t, const diags *why) 
                                   same_text(d->all.items[at].message, item->message)))
       at++;
     if (at == TARGET_DECLINES_MOST) return;
-    if (at == d->all.count) copy(item, &d->all);
+    if (at == d->all.count) diags_copy(&d->all, item);
     if (at < d->all.count) d->targets[at] |= bit_of(t);
   }
 }

@@ -145,6 +145,57 @@ class New(Case):
         fields = {field['field']: field['value'] for field in value['fields']}
         return fields['kv.k'], int(fields['kv.page'])
 
+    def test_what_is_made_of_tensors_serves_them_in_the_shapes_they_have(self):
+        """Caches as engines have them: their shapes, a dimension of 1 or none for what there is one of, are those that a match takes."""
+        def cache(*shape, dtype='bf16', **more):
+            return {'dtype': dtype, 'shape': list(shape), **more}
+
+        table = {'page_table': cache(8, 256, dtype='int32'), 'lengths': cache(8, dtype='int32')}
+        ragged = {'kv_indptr': cache(9, dtype='int32'), 'kv_indices': cache(2000, dtype='int32'), 'last_page_len': cache(8, dtype='int32')}
+        fnuz, half_page = 'fp8_e4m3fnuz', [8 * 2 * 16 * 128, 16 * 128, 128, 1]
+        for k, v, lists, heads, made in (
+            (cache(1000, 8, 8, 16, 16, dtype=fnuz), cache(1000, 8, 128, 16, dtype=fnuz), table, 8, ('[b, h, d/16, s, d%16]', '[b, h, d, s]')),
+            (cache(1000, 8, 8, 16, 16, dtype=fnuz), cache(1000, 8, 1, 128, 16, dtype=fnuz), table, 8, ('[b, h, d/16, s, d%16]', '[b, h, s/16, d, s%16]')),
+            (cache(65536, 8, 128), cache(65536, 8, 128), ragged, 8, ('[b, h, d]', '[b, h, d]')),
+            (cache(65536, 1, 8, 128), cache(65536, 1, 8, 128), ragged, 8, ('[b, s, h, d]', '[b, s, h, d]')),
+            (cache(1000, 8, 16, 128, strides=half_page), cache(1000, 8, 16, 128, strides=half_page), table, 8, ('[b, h, s, d]', '[b, h, s, d]')),
+            (cache(65536, 1, 576), None, ragged, 1, ('[b, s, d]', 'k')),
+            (cache(1024, 64, 576), None, table, 1, ('[b, s, d]', 'k')),
+            (cache(1024, 64, 1, 576), None, table, 1, ('[b, s, h, d]', 'k')),
+        ):
+            q = cache(8, 16, k['shape'][-1] if v is None else 128)
+            given = {'q': q, 'k_cache': k, 'out': cache(8, 16, 512 if v is None else 128), **({'v_cache': v} if v else {}), **lists}
+            request = self.file('t.json', json.dumps({'kv_heads': heads, 'tensors': given}))
+            spec = self.folder / 'made.yaml'
+            value = self.json('new', '--from', request, '-o', spec, '--force')
+            fields = {field['field']: field['value'] for field in value['fields']}
+            self.assertEqual((fields['kv.k'], fields['kv.v']), made)
+            self.heddle('match', spec, '--request', request, '--target', 'gfx942')
+            self.assertEqual(value['declines'], [])
+
+    def test_what_keeps_tensors_from_being_served_is_said_beside_the_spec_of_them(self):
+        plain = {'dtype': 'bf16', 'shape': [100, 16, 8, 128]}
+        index = {'page_table': {'dtype': 'int32', 'shape': [4, 8]}, 'lengths': {'dtype': 'int64', 'shape': [4]}}
+        request = self.tensors(k_cache=plain, v_cache=plain, **index)
+        report = self.heddle('new', '--from', request, '--kv-heads', '8', '-o', 'made.yaml')[0]
+        self.assertIn('lengths is int64, expected int32 [bind.dtype]', report)
+        hint = self.heddle('match', 'made.yaml', '--request', request, '--target', 'gfx950', code=1)[1]
+        self.assertEqual(hint, 'try: heddle explain bind.dtype\n')
+        ragged = {'kv_indptr': {'dtype': 'int32', 'shape': [5]}, 'kv_indices': {'dtype': 'int32', 'shape': [90]}}
+        request = self.tensors(k_cache=plain, v_cache=plain, **ragged)
+        report = self.heddle('new', '--from', request, '--kv-heads', '8', '-o', 'made.yaml', '--force')[0]
+        self.assertIn('last_page_len', report)
+        hint = self.heddle('match', 'made.yaml', '--request', request, '--target', 'gfx950', code=1)[1]
+        self.assertEqual(hint, 'try: heddle explain bind.missing\n')
+        # Dimensions in another order than memory's: what they are has to be said.
+        view = {'dtype': 'bf16', 'shape': [100, 16, 4, 128], 'strides': [8192, 128, 2048, 1]}
+        request = self.tensors(k_cache=view, v_cache=view, page_table=index['page_table'], lengths={'dtype': 'int32', 'shape': [4]})
+        report = self.heddle('new', '--from', request, '--kv-heads', '4', '-o', 'made.yaml', '--force')[0]
+        self.assertIn('"axes"', report)
+        # A flat query is there, in a shape that says nothing of heads.
+        request = self.file('t.json', json.dumps({'tensors': {'q': {'dtype': 'bf16', 'shape': [4, 4096]}, 'k_cache': plain, 'v_cache': plain}}))
+        self.assertIn('q has 2 dimensions', self.heddle('new', '--from', request, code=1)[1])
+
     def test_strides_decide_and_not_the_order_of_dimensions(self):
         # vLLM's logical NHD over memory that is HND, and the other way round.
         view = {'dtype': 'bf16', 'shape': [100, 16, 4, 128], 'strides': [8192, 128, 2048, 1]}

@@ -12,6 +12,42 @@ static void keep_own_tensors(const contract *c, match_request *r) {
       r->tensors.present[i] = false;
 }
 
+/* Whether pages are described at all, or a cache alone. */
+static bool has_lists(const match_request *r) {
+  static const tensor_name lists[] = {TENSOR_PAGE_TABLE, TENSOR_KV_INDICES, TENSOR_KV_INDPTR,
+                                      TENSOR_TOKEN_LIST};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    if (r->tensors.present[lists[i]]) return true;
+  return false;
+}
+
+static bool is_told(const diag *decline, const match_request *r) {
+  return has_lists(r) || strcmp(decline->code, "bind.missing") != 0;
+}
+
+hd_status fits_declines(const spec *made, const match_request *request, diags *out) {
+  match_request *own = malloc(sizeof *own);
+  if (!own) return HD_OUT_OF_MEMORY;
+  *own = *request;
+  keep_own_tensors(&made->contract, own);
+  match_candidate candidate = match_candidate_of(made);
+  size_t fewest = SIZE_MAX;
+  for (size_t t = 0; t < target_count() && fewest > 0; t++) {
+    match_answer answer;
+    int chosen = -1;
+    match_best(own, &candidate, 1, target_at(t)->name, &answer, &chosen);
+    if (chosen >= 0 || answer.declines.count < fewest) {
+      fewest = chosen >= 0 ? 0 : answer.declines.count;
+      diags_finish(out);
+      for (size_t i = 0; i < answer.declines.count && fewest > 0; i++)
+        if (is_told(&answer.declines.items[i], own)) diags_copy(out, &answer.declines.items[i]);
+    }
+    match_answers_finish(&answer, 1);
+  }
+  free(own);
+  return out->failed ? HD_OUT_OF_MEMORY : HD_OK;
+}
+
 static bool serves_somewhere(const spec *s, const match_request *request) {
   match_request *own = malloc(sizeof *own);
   bool found = false;

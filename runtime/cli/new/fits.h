@@ -20,4 +20,9 @@ typedef struct fits {
 hd_status fits_find(const contract *c, const match_request *request, fits *out);
 void fits_finish(fits *f);
 
+/* What keeps a spec that was made of a request's tensors from serving them, on the target that declines
+ * least: a format that no spec has, a tensor that is missing. Nothing of tensors that weren't described at
+ * all. */
+hd_status fits_declines(const spec *made, const match_request *request, diags *out);
+
 #endif

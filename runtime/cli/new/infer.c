@@ -85,8 +85,16 @@ static hd_status infer_channels(inference *n, diags *errors) {
   }
   n->qk = extent_of(n, TENSOR_Q, TENSOR_K, 2, &from);
   if (n->qk == 0) {
-    diags_errorf(errors, "new.missing", "head_dim",
-                 "neither q nor k is there to say how many channels a head has: --head-dim");
+    const tensor *q = given(n, TENSOR_Q);
+    if (q)
+      diags_errorf(errors, "new.missing", "head_dim",
+                   "q has %d dimensions, not those of rows, query heads and channels, and so doesn't say how "
+                   "many channels "
+                   "a head has: describe that view of it, or --head-dim",
+                   q->rank);
+    else
+      diags_errorf(errors, "new.missing", "head_dim",
+                   "neither q nor k is there to say how many channels a head has: --head-dim");
     return HD_DECLINED;
   }
   n->v = extent_of(n, TENSOR_OUT, TENSOR_V, 2, &v_from);

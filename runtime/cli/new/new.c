@@ -21,6 +21,7 @@ typedef struct making {
   text yaml;
   spec spec;
   bool parsed;
+  diags declines; /* of the tensors, by the spec that was made of them */
   fits fits;
 } making;
 
@@ -156,6 +157,16 @@ static void list_differences(const char *lines, text *out) {
   }
 }
 
+/* Whether it may be that a tensor's dimensions are in another order than memory's. */
+static bool needs_axes(const diags *declines) {
+  static const char *const codes[] = {"bind.shape", "bind.strides", "bind.page", "bind.head-dim",
+                                      "bind.kv-heads"};
+  for (size_t i = 0; i < declines->count; i++)
+    for (size_t j = 0; j < sizeof codes / sizeof *codes; j++)
+      if (strcmp(declines->items[i].code, codes[j]) == 0) return true;
+  return false;
+}
+
 static void write_report(const making *m, const char *key, text *out) {
   const char *path = cli_text(m->c, "output");
   const fits *f = &m->fits;
@@ -182,6 +193,13 @@ static void write_report(const making *m, const char *key, text *out) {
     list_names(f->serves, f->serves_count, out);
     text_add(out, f->serves_count > 0 ? "\n" : "none\n");
   }
+  for (size_t i = 0; i < m->declines.count; i++)
+    text_addf(out, "%s%s [%s]\n",
+              i == 0 ? "  what a match of these tensors would still decline:\n    " : "    ",
+              m->declines.items[i].message, m->declines.items[i].code);
+  if (needs_axes(&m->declines))
+    text_add(out, "    (\"axes\" of a tensor say what its dimensions are, where they aren't in the layout's "
+                  "order: docs/match.md)\n");
   if (path) text_addf(out, "next: heddle check %s\n", path);
 }
 
@@ -224,6 +242,8 @@ static void write_json(const making *m, const char *key, text *out) {
   if (m->has_tensors) {
     json_key(out, &first, "serves");
     write_names_json(m->fits.serves, m->fits.serves_count, out);
+    json_key(out, &first, "declines");
+    diags_render_json(&m->declines, out);
   }
   text_add(out, "}\n");
 }
@@ -320,6 +340,8 @@ static int make(making *m) {
   if (status == HD_OK) status = contract_key(&m->spec.contract, key);
   if (status == HD_OK)
     status = fits_find(&m->spec.contract, m->has_tensors ? &m->description.request : NULL, &m->fits);
+  if (status == HD_OK && m->has_tensors)
+    status = fits_declines(&m->spec, &m->description.request, &m->declines);
   if (status == HD_OK) return deliver(m, key, &d);
   spec_file made = {.path = "the spec", .source = m->yaml.data, .parsed = m->parsed};
   if (m->parsed) made.spec = m->spec;
@@ -336,9 +358,11 @@ static int new_verb(cli *c) {
   draft_init(&m->draft);
   text_init(&m->yaml);
   text_init(&m->layout);
+  diags_init(&m->declines);
   int code = make(m);
   if (m->parsed) spec_finish(&m->spec);
   fits_finish(&m->fits);
+  diags_finish(&m->declines);
   draft_finish(&m->draft);
   text_finish(&m->yaml);
   text_finish(&m->layout);

@@ -169,8 +169,11 @@ static bool same_reading(const reading *a, const reading *b) {
 }
 
 static void add(const reading *r, readings *out) {
-  for (int i = 0; i < out->count && i < READINGS_MAX; i++)
-    if (same_reading(&out->items[i], r)) return;
+  for (int i = 0; i < out->count && i < READINGS_MAX; i++) {
+    if (!same_reading(&out->items[i], r)) continue;
+    if (!out->items[i].name) out->items[i] = *r;
+    return;
+  }
   if (out->count < READINGS_MAX) out->items[out->count] = *r;
   out->count++;
 }
@@ -206,6 +209,12 @@ static void add_with_scales(const tensors *t, const reading_facts *facts, readin
 
 /* ---- Caches ---- */
 
+/* Whether a layout as a spec would have it makes a tensor of these dimensions, too: of a digit of extent 1
+ * there may be a dimension or none. */
+static bool is_shaped(const layout *named, const layout *read) {
+  return named->count == read->count && layout_equal(named, read);
+}
+
 static void name_it(const reading_facts *facts, reading *r) {
   for (size_t i = 0; i < layout_name_count() && !r->name; i++) {
     text k, v;
@@ -213,10 +222,9 @@ static void name_it(const reading_facts *facts, reading *r) {
     text_init(&v);
     layout named;
     bool same = layout_named(layout_name_at(i), dtype_bytes(facts->dtype), &k, &v) &&
-                layout_read(text_string(&k), r->k.page, facts->qk, &named) &&
-                layout_equal(&named, &r->k.layout);
+                layout_read(text_string(&k), r->k.page, facts->qk, &named) && is_shaped(&named, &r->k.layout);
     if (same && r->v.layout.count > 0)
-      same = layout_read(text_string(&v), r->k.page, facts->v, &named) && layout_equal(&named, &r->v.layout);
+      same = layout_read(text_string(&v), r->k.page, facts->v, &named) && is_shaped(&named, &r->v.layout);
     if (same) r->name = layout_name_at(i);
     text_finish(&k);
     text_finish(&v);
