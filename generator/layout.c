@@ -66,6 +66,8 @@ static bool parse_factor(const char *factor, int item, const int64_t size[AXIS_C
   axis a = (axis)(letter - axis_letter);
   layout_factor f = {.axis = a, .divisor = 1, .extent = size[a]};
   at = skip_space(at + 1);
+  if (isalpha((unsigned char)*at))
+    return fail(error, item, "factor '%.24s' is not an axis: b page, h kv head, s slot, d channel", factor);
   if (*at && !has_size(a))
     return fail(error, item, "factor '%.24s' %s %c: only s and d can be %s", factor,
                 *at == '+' ? "pads" : "splits", *letter, *at == '+' ? "padded" : "split");
@@ -148,7 +150,11 @@ bool layout_parse(const char *const *items, int count, unsigned axes, int64_t pa
     if (!parse_factor(items[i], i, sizes, &f, out_error)) return false;
     bool bare = isdigit((unsigned char)*skip_space(items[i]));
     if (bare && i + 1 < count)
-      return fail(out_error, i, "the size '%.24s' is not innermost", skip_space(items[i]));
+      return fail(out_error, i,
+                  "the size '%.24s' is not innermost: of a buffer with K and V in it each is a view, whose "
+                  "strides say "
+                  "where it lies",
+                  skip_space(items[i]));
     if (!bare && !(axes & 1u << f.axis))
       return fail(out_error, i, "axis %c does not belong in this layout", axis_letter[f.axis]);
     l.factors[l.count++] = f;

@@ -196,10 +196,43 @@ const spec_node *spec_find_node(const spec_reader *r, const char *path) {
 
 /* ---- from tree to rows ---- */
 
-/* The rows that whoever wrote `key` in `section` most likely meant: near names there, else the same name in
- * another section, by its path. */
+/* What engines call a field, or say where a spec says nothing. */
+static const struct {
+  const char *word, *path; /* path NULL: no field has it */
+  const char *note;
+} engine_words[] = {
+    {"block_size", "kv.page", NULL},
+    {"page_size", "kv.page", NULL},
+    {"tokens_per_block", "kv.page", NULL},
+    {"head_size", "head_dim", NULL},
+    {"kv_cache_dtype", "kv.dtype", NULL},
+    {"cache_dtype", "kv.dtype", NULL},
+    {"layout", "kv.k", NULL},
+    {"layout", "kv.v", NULL},
+    {"kv_layout", "kv.k", NULL},
+    {"kv_layout", "kv.v", NULL},
+    {"num_queries_per_kv", "query.heads_per_kv", NULL},
+    {"num_key_value_groups", "query.heads_per_kv", NULL},
+    {"sliding_window", "mask.window", NULL},
+    {"window_size", "mask.window", NULL},
+    {"softmax_scale", "logits.scale", NULL},
+    {"sm_scale", "logits.scale", NULL},
+    {"logits_soft_cap", "logits.softcap", NULL},
+    {"num_kv_heads", NULL, "kv heads are counted in the tensors, and any number of them is one contract"},
+    {"num_key_value_heads", NULL,
+     "kv heads are counted in the tensors, and any number of them is one contract"},
+    {"num_blocks", NULL, "pages are counted in the tensors, and any number of them is one contract"},
+};
+
+/* The rows that whoever wrote `key` in `section` most likely meant: what engines mean by it, near names
+ * there, else the same name in another section. Words are paths where they stand elsewhere. */
 static guess guess_fields(const spec_node *key, const char *section) {
-  guess near = {.found = key->text}, elsewhere = {.found = key->text};
+  guess engine = {.found = key->text}, near = engine, elsewhere = engine;
+  for (size_t i = 0; i < sizeof engine_words / sizeof *engine_words; i++)
+    if (engine_words[i].path && strcmp(engine_words[i].word, key->text) == 0) {
+      const char *path = engine_words[i].path;
+      guess_offer(&engine, is_child(path, section) ? path + section_length(path) : path, find_field(path), 0);
+    }
   for (int i = 0; i < FIELD_COUNT; i++) {
     const char *name = fields[i].path + section_length(fields[i].path);
     if (is_child(fields[i].path, section))
@@ -207,6 +240,7 @@ static guess guess_fields(const spec_node *key, const char *section) {
     else if (elsewhere.count == 0 && strcmp(name, key->text) == 0)
       guess_offer(&elsewhere, fields[i].path, i, 0);
   }
+  if (engine.count > 0) return engine;
   return near.count > 0 && (near.distance <= 1 || elsewhere.count == 0) ? near : elsewhere;
 }
 
@@ -225,6 +259,9 @@ static void reject_key(spec_reader *r, const spec_node *key, const char *section
   }
   for (int i = 0; i < near.count; i++)
     r->guessed[near.rows[i]] = true;
+  for (size_t i = 0; i < sizeof engine_words / sizeof *engine_words; i++)
+    if (engine_words[i].note && strcmp(engine_words[i].word, key->text) == 0)
+      text_addf(&allowed, "; %s", engine_words[i].note);
   char found[SPEC_FOUND_BYTES];
   const char *where = section[0] ? section : "a spec.";
   spec_reject(r, "spec.unknown-key", NULL, key, "unknown field %s, allowed in %.*s: %s",

@@ -3,6 +3,7 @@
 #include "spec_field.h"
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
   CACHE_AXES = 1 << AXIS_B | 1 << AXIS_H | 1 << AXIS_S | 1 << AXIS_D,
@@ -36,11 +37,28 @@ static bool agrees_on_heads(spec_reader *r, const spec_field *f, const spec_node
   return spec_reject(r, "spec.layout", f, node, "%s: axis h is missing: kv.k has it", f->path);
 }
 
+/* Where a layout is not a list: what one looks like, or what the word for it stands for. */
+static bool reject_no_list(spec_reader *r, const spec_field *f, const spec_node *node, const char *or_else) {
+  static const struct {
+    const char *word, *means;
+  } called[] = {{"NHD", "[b, s, h, d]"}, {"HND", "[b, h, s, d]"}};
+  text expected;
+  text_init(&expected);
+  text_addf(&expected, "a layout: a list of axis factors, outermost first%s", or_else);
+  const char *word = node->kind == NODE_SCALAR ? node->text : "";
+  for (size_t i = 0; i < sizeof called / sizeof *called; i++)
+    if (strcasecmp(called[i].word, word) == 0)
+      text_addf(&expected, "; %s is %s", called[i].word, called[i].means);
+  if (word[0] == '[') text_add(&expected, ", without quotes");
+  spec_reject_type(r, f, node, text_string(&expected));
+  text_finish(&expected);
+  return false;
+}
+
 static bool read_layout(spec_reader *r, const spec_field *f, const spec_node *node, unsigned axes,
                         int channels, layout *out_layout) {
   const contract *c = &r->spec.contract;
-  if (node->kind != NODE_LIST)
-    return spec_reject_type(r, f, node, "a layout: a list of axis factors, outermost first");
+  if (node->kind != NODE_LIST) return reject_no_list(r, f, node, "");
   if (node->count > LAYOUT_MAX_FACTORS)
     return spec_reject(r, "spec.layout", f, node, "%s has %d factors, allowed: at most %d", f->path,
                        node->count, LAYOUT_MAX_FACTORS);
@@ -87,9 +105,7 @@ bool spec_parse_v(spec_reader *r, const spec_field *f, const spec_node *node) {
     return c->kv.k.count > 0;
   }
   if (node->kind != NODE_LIST)
-    return spec_reject_type(r, f, node,
-                            "a layout: a list of axis factors, outermost first; or k, where V is the first "
-                            "channels of K");
+    return reject_no_list(r, f, node, "; or k, where V is the first channels of K");
   return read_layout(r, f, node, CACHE_AXES, c->head_dim.v, &c->kv.v);
 }
 

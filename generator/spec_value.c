@@ -397,7 +397,10 @@ bool spec_parse_targets(spec_reader *r, const spec_field *f, const spec_node *no
       guess near = {.found = item->kind == NODE_SCALAR ? item->text : ""};
       for (size_t t = 0; t < target_count(); t++) {
         text_addf(&allowed, "%s%s", t ? ", " : "", target_at(t)->name);
-        guess_offer_near(&near, target_at(t)->name, 0);
+        if (target_is_sold_as(target_at(t), near.found))
+          guess_offer(&near, target_at(t)->name, 0, 0);
+        else
+          guess_offer_near(&near, target_at(t)->name, 0);
       }
       ok = reject_value(r, f, item, &allowed, &near);
     }

@@ -1,6 +1,7 @@
 #include "target.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* Fragment shapes. Sources: the CDNA3, CDNA4 and RDNA4 ISA documents, LLVM's intrinsic definitions and the
  * PTX ISA; docs/targets.md has the tables. Columns: rows, columns, row_stride, groups, group_stride,
@@ -78,4 +79,15 @@ const target *target_find(const char *name) {
   for (size_t i = 0; i < target_count(); i++)
     if (strcmp(targets[i].name, name) == 0) return &targets[i];
   return NULL;
+}
+
+bool target_is_sold_as(const target *t, const char *name) {
+  enum { LEAST = 4 }; /* letters: "MI300" */
+  size_t length = strlen(name);
+  for (const char *product = t->product; length >= LEAST && product;) {
+    if (strncasecmp(product, name, length) == 0) return true;
+    product = strstr(product, ", ");
+    if (product) product += 2;
+  }
+  return false;
 }

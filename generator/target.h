@@ -44,5 +44,7 @@ typedef struct target {
 size_t target_count(void);
 const target *target_at(size_t index);
 const target *target_find(const char *name); /* NULL when unknown */
+/* Whether `name` is, or begins, one of its products' names, in letters of any size: "mi300x", "H100". */
+bool target_is_sold_as(const target *t, const char *name);
 
 #endif

@@ -136,6 +136,12 @@ Test(layout, every_refusal_says_which_factor_and_why) {
   } cases[] = {
       {"[b, h, x, d]", AXES_CACHE, 2, "factor 'x' does not start with an axis: b, h, s or d"},
       {"[b, h, , d]", AXES_CACHE, 2, "factor '' does not start with an axis: b, h, s or d"},
+      {"[blocks, h, s, d]", AXES_CACHE, 0,
+       "factor 'blocks' is not an axis: b page, h kv head, s slot, d channel"},
+      {"[b, h, s, dim]", AXES_CACHE, 3, "factor 'dim' is not an axis: b page, h kv head, s slot, d channel"},
+      {"[b, 2, h, s, d]", AXES_CACHE, 1,
+       "the size '2' is not innermost: of a buffer with K and V in it each is a view, whose strides say "
+       "where it lies"},
       {"[b/2, h, s, d]", AXES_CACHE, 0, "factor 'b/2' splits b: only s and d can be split"},
       {"[b, h%4, s, d]", AXES_CACHE, 1, "factor 'h%4' splits h: only s and d can be split"},
       {"[b, h, s*2, d]", AXES_CACHE, 2, "factor 's*2': expected '/', '%' or '+' after the axis, found '*'"},

@@ -183,7 +183,9 @@ Test(padding, what_no_stride_can_say_is_refused) {
       {"[b,h,s,d+]", 3, "factor 'd+': a number is missing"},
       {"[b,h,s,d+4+4]", 3, "factor 'd+4+4': nothing can follow the padding"},
       {"[b,h,s,d+4/2]", 3, "factor 'd+4/2': nothing can follow the padding"},
-      {"[b,h,s,33,d]", 3, "the size '33' is not innermost"},
+      {"[b,h,s,33,d]", 3,
+       "the size '33' is not innermost: of a buffer with K and V in it each is a view, whose strides say "
+       "where it lies"},
       {"[b,h,s,d,0]", 4, "factor '0' is no axis factor and no size of 1 or more"},
       {"[b,h,s,d,3x]", 4, "factor '3x' is no axis factor and no size of 1 or more"},
       {"[b,h,s,d+2097152]", 3, "factor 'd+2097152': the number is larger than 1048576"},

@@ -54,6 +54,13 @@ static const char *device_nearest(const char *value) {
   return cli_nearest(value, count, device_name_at);
 }
 
+/* "mi300x" is gfx942. */
+static const char *target_nearest(const char *value) {
+  for (size_t i = 0; i < target_count(); i++)
+    if (target_is_sold_as(target_at(i), value)) return target_at(i)->name;
+  return cli_nearest(value, target_count(), target_name_at);
+}
+
 static size_t kernel_count(void) {
   return 2;
 }
@@ -135,7 +142,7 @@ static const value_kind kinds[] = {
     {"PATH|none", VALUE_FILE, ".yaml", none_count, none_name_at, true, NULL, NULL},
     {"DIR", VALUE_FOLDER, NULL, NULL, NULL, true, NULL, NULL},
     {"NAME=FILE", VALUE_FILE, NULL, tensor_name_count, tensor_name_at, true, NULL, NULL},
-    {"TARGET", VALUE_CHOICE, NULL, target_count, target_name_at, false, NULL, NULL},
+    {"TARGET", VALUE_CHOICE, NULL, target_count, target_name_at, false, NULL, target_nearest},
     {"ARCHITECTURE", VALUE_CHOICE, NULL, target_count, target_name_at, true, NULL, NULL},
     {"DEVICE", VALUE_CHOICE, NULL, device_count, device_name_at, false, device_fits, device_nearest},
     {"KERNEL", VALUE_CHOICE, NULL, kernel_count, kernel_name_at, false, NULL, NULL},

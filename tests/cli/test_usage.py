@@ -33,6 +33,8 @@ class Usage(Case):
 
     def test_an_unknown_target_gets_the_nearest(self):
         self.assertIn('did you mean gfx950?', self.heddle('check', '--target', 'gfx905', SPEC, code=2)[1])
+        for product, target in (('mi300x', 'gfx942'), ('MI325X', 'gfx942'), ('h100', 'sm_90')):
+            self.assertIn('did you mean %s?' % target, self.heddle('check', '--target', product, SPEC, code=2)[1])
         self.assertIn('did you mean "gfx950"?', self.heddle('check', self.small(replace=[('[gfx950]', '[gfx905]')]), code=1)[1])
 
     def test_an_unknown_device_gets_the_nearest(self):
