@@ -42,7 +42,8 @@ void diags_copy(diags *list, const diag *item);
 size_t diags_errors(const diags *list);
 
 /* "file:line:col: error: message [code]" per entry, with the offending line and a caret when `source` (the
- * file's text, may be NULL) has it. Without a line: "file: error: field: message [code]". */
+ * file's text, may be NULL) has it. Without a line: "file: error: field: message [code]". A message
+ * that names the field itself has it once. */
 void diags_render(const diags *list, const char *file, const char *source, text *out);
 /* A JSON array of {severity, code, field, message, line, column}. */
 void diags_render_json(const diags *list, text *out);

@@ -48,7 +48,9 @@ void cli_hint(const cli *c, const char *path, const diags *d) {
     fprintf(stderr, "try: heddle new -o %s\n", path);
     return;
   }
-  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+  /* A spec is checked with the generator's own variant, so check would not say what a named one can't. */
+  const bool of_variant = first->field && strncmp(first->field, "tune.", 5) == 0;
+  for (size_t i = 0; i < sizeof hints / sizeof *hints && !of_variant; i++) {
     if (strncmp(first->code, hints[i].code, strlen(hints[i].code)) != 0) continue;
     if (is_own(c, hints[i].command) || (hints[i].names_file && !is_spec(path))) break;
     fprintf(stderr, "try: %s%s%s\n", hints[i].command, hints[i].names_file ? " " : "",

@@ -137,6 +137,15 @@ static int inspect_spec(inspecting *n, spec_file *file, diags *d) {
   if (!code) code = cli_variant(n->c, &v);
   if (!code) code = cli_compiler(n->c, &kind);
   if (code) return code;
+  for (int t = 0; t < targets.count && cli_text(n->c, "target"); t++)
+    if (targets.items[t]->elf_machine == 0) {
+      diags_errorf(d, "codeobject.machine", NULL,
+                   "%s's kernels are no AMD code objects, which is what can be inspected: of source that "
+                   "heddle emit writes, "
+                   "nvcc -cubin -Xptxas -v says registers and spills",
+                   targets.items[t]->name);
+      return cli_fail(n->c, file->path, file, d, HD_DECLINED);
+    }
   for (int t = 0; t < targets.count; t++)
     for (int o = 0; o < operations.count; o++) {
       diags ignored;

@@ -121,6 +121,9 @@ static int check_value(const cli *c, const cli_option *o, const char *value) {
     return cli_usage(c, "--%s takes a number, not '%s'", o->name, value);
   if (o->kind == OPTION_NUMBER && !(number > 0 && number < 1e9))
     return cli_usage(c, "--%s takes a positive number, not '%s'", o->name, value);
+  if (o->letter == 'o' && strcmp(value, "-") == 0) /* which would be a file of that name */
+    return cli_usage(c, "--%s takes a name, not -%s", o->name,
+                     strstr(o->help, "standard output") ? ": left out, it is standard output" : "");
   return value_check(c, o, value);
 }
 

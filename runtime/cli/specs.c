@@ -198,7 +198,12 @@ int cli_operations(const cli *c, const spec_file *f, operation_list *out_list) {
 int cli_variant(const cli *c, variant *out_variant) {
   const char *name = cli_text(c, "variant");
   variant v = {0};
-  if (name && !variant_parse(name, &v)) return cli_usage(c, "'%s' is not a variant; an example is w4", name);
+  if (name && !variant_parse(name, &v))
+    return cli_usage(
+        c,
+        "'%s' is not a variant: default, or in this order, joined by -, direct or ring, line, wN (waves), tN "
+        "(tokens of a tile), sN (stages), oN (workgroups resident), such as ring-w4-s3",
+        name);
   *out_variant = v;
   return EXIT_FINE;
 }

@@ -73,9 +73,10 @@ static hd_status read_one(const contract *terms, tensor_name name, const char *p
   if (status == HD_OK && bind_tensor(terms, name, no_dims, &t) && !npy_holds(&array, t.dtype)) {
     char found[16];
     npy_type_name(&array, found, sizeof found);
-    diags_errorf(errors, "bind.dtype", tensor_name_text(name),
-                 "%s (%s) is an array of %s, expected %s for %s", tensor_name_text(name), path, found,
-                 npy_travels_as(t.dtype), dtype_name(t.dtype));
+    const char *travels = npy_travels_as(t.dtype), *wanted = dtype_name(t.dtype);
+    const bool same = strcmp(travels, wanted) == 0;
+    diags_errorf(errors, "bind.dtype", tensor_name_text(name), "%s (%s) is an array of %s, expected %s%s%s",
+                 tensor_name_text(name), path, found, travels, same ? "" : " for ", same ? "" : wanted);
     status = HD_DECLINED;
   }
   if (status != HD_OK) {

@@ -163,7 +163,7 @@ class Tensors(Case):
         self.refused({**inputs, 'out': inputs['q']}, 'out is a result of decode: it goes with --out')
         self.refused({**inputs, 'lenghts': inputs['lengths']}, 'did you mean lengths?', code=2)
         self.refused(inputs, 'q is no result of decode', outputs={'q': 'out.npy'})
-        self.refused({}, 'q is missing', 'k_cache is missing', 'lengths is missing')
+        self.refused({}, 'error: q is missing', 'error: k_cache is missing', 'error: lengths is missing')
 
     def test_files_that_are_no_arrays_are_refused(self):
         inputs = self.decode_inputs()

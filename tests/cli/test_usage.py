@@ -113,6 +113,20 @@ class Usage(Case):
             if code != 2:
                 self.assertNotIn('try: ', self.heddle(*arguments, '-q', code=code, stdin='', HEDDLE_CUDA_LIBRARY='/nowhere')[1])
 
+    def test_no_file_is_called_as_standard_output_is(self):
+        for arguments, more in ((['new', '--layout', 'nhd', '-o', '-'], ': left out, it is standard output'), (['emit', SPEC, '-o', '-'], ': left out'),
+                                (['pack', SPEC, '-o', '-'], ''), (['build', SPEC, '--embed', 'c', '--output=-'], '')):
+            self.assertIn('--output takes a name, not -' + more, self.heddle(*arguments, code=2)[1])
+            self.assertFalse((self.folder / '-').exists())
+
+    def test_a_variant_that_is_not_served_is_explained(self):
+        errors = self.heddle('emit', SPEC, '--target', 'gfx950', '--kernel', 'decode', '--variant', 'w3', code=1)[1]
+        self.assertIn('try: heddle explain decline.waves', errors)
+
+    def test_what_can_not_be_inspected_is_said_before_anything_is_compiled(self):
+        errors = self.heddle('inspect', self.small(replace=[('[gfx950]', '[gfx950, sm_90]')]), '--target', 'sm_90', code=1, HEDDLE_WORKER='/nowhere')[1]
+        self.assertIn("sm_90's kernels are no AMD code objects", errors)
+
     def test_codes_are_explained(self):
         import re
         found = {row['code']: row for row in self.json('explain')}
@@ -181,6 +195,7 @@ class Usage(Case):
             (['build', '--verbose=1', SPEC], 'takes no value'),
             (['emit', '--kernel', 'read', SPEC], 'unknown kernel'),
             (['emit', '--variant', '???', SPEC], 'not a variant'),
+            (['emit', '--variant', 'w4s3', SPEC], 'joined by -, direct or ring, line, wN'),
             (['verify', SPEC], '--device is missing'),
             (['run', SPEC, '--kernel', 'decode'], '--device is missing'),
             (['verify', SPEC, '--device', 'emu:gfx950', '--seed', '99999999999999999999'], 'whole number'),
