@@ -181,9 +181,11 @@ static void render_excerpt(const char *source, int line, int column, text *out) 
   text_finish(&caret);
 }
 
-static bool begins_with_word(const char *message, const char *word) {
-  size_t length = strlen(word);
-  return strncmp(message, word, length) == 0 && (message[length] == ' ' || message[length] == ':');
+bool diag_names_field(const diag *d) {
+  if (!d->field) return true;
+  if (d->line > 0) return strstr(d->message, d->field) != NULL;
+  size_t length = strlen(d->field);
+  return strncmp(d->message, d->field, length) == 0 && strchr(" :", d->message[length]);
 }
 
 void diags_render(const diags *list, const char *file, const char *source, text *out) {
@@ -194,9 +196,7 @@ void diags_render(const diags *list, const char *file, const char *source, text 
     if (d->line > 0) text_addf(out, "%d:%d", d->line, d->column);
     if (file || d->line > 0) text_add(out, ": ");
     text_addf(out, "%s: ", severity_name(d->severity));
-    bool named = d->field && (d->line > 0 ? strstr(d->message, d->field) != NULL
-                                          : begins_with_word(d->message, d->field));
-    if (d->field && !named) text_addf(out, "%s: ", d->field);
+    if (!diag_names_field(d)) text_addf(out, "%s: ", d->field);
     text_addf(out, "%s [%s]\n", d->message, d->code);
     if (source && d->line > 0) render_excerpt(source, d->line, d->column, out);
   }

@@ -40,6 +40,9 @@ void diags_decline_number(diags *list, const char *code, const char *field, long
 /* Another list's entry, as it is. */
 void diags_copy(diags *list, const diag *item);
 size_t diags_errors(const diags *list);
+/* Whether its message says which field it is about, if it is about one: at its beginning, or beside a line of
+ * the file anywhere. */
+bool diag_names_field(const diag *d);
 
 /* "file:line:col: error: message [code]" per entry, with the offending line and a caret when `source` (the
  * file's text, may be NULL) has it. Without a line: "file: error: field: message [code]". A message

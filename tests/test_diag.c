@@ -45,6 +45,19 @@ Test(diag, names_the_field_where_the_message_does_not) {
   diags_finish(&list);
 }
 
+Test(diag, a_message_that_begins_with_its_field_has_it_once) {
+  diags d;
+  diags_init(&d);
+  diags_errorf(&d, "bind.missing", "q", "q is missing");
+  diags_errorf(&d, "bind.shape", "q", "queries are of another shape");
+  diags_errorf(&d, "bind.shape", "k", "what q has");
+  expect_render(
+      &d, "a", NULL,
+      "a: error: q is missing [bind.missing]\na: error: q: queries are of another shape [bind.shape]\n"
+      "a: error: k: what q has [bind.shape]\n");
+  diags_finish(&d);
+}
+
 Test(diag, the_caret_counts_characters_and_keeps_tabs) {
   diags list;
   diags_init(&list);

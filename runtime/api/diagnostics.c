@@ -50,7 +50,7 @@ const char *hd_diagnostics_text(hd_diagnostics *d) {
     const diag *item = &d->list.items[i];
     if (item->line > 0) text_addf(&d->rendered, "%d:%d: ", item->line, item->column);
     text_addf(&d->rendered, "%s: ", severities[item->severity]);
-    if (item->field != NULL && item->line == 0) text_addf(&d->rendered, "%s: ", item->field);
+    if (item->line == 0 && !diag_names_field(item)) text_addf(&d->rendered, "%s: ", item->field);
     text_addf(&d->rendered, "%s [%s]\n", item->message, item->code);
   }
   return text_string(&d->rendered);
@@ -73,13 +73,8 @@ hd_status api_end(api_call *call, hd_status status) {
 }
 
 void api_append(diags *to, const diags *from) {
-  for (size_t i = 0; i < from->count; i++) {
-    const diag *item = &from->items[i];
-    if (item->found != NULL)
-      diags_refusef(to, item->code, item->field, item->found, item->allowed, "%s", item->message);
-    else
-      diags_addf(to, item->severity, item->code, item->field, item->line, item->column, "%s", item->message);
-  }
+  for (size_t i = 0; i < from->count; i++)
+    diags_copy(to, &from->items[i]);
 }
 
 bool api_take_struct(const void *from, size_t smallest, void *to, size_t room, const char *what,

@@ -52,13 +52,15 @@ static hd_status check_owner(const struct stat *facts, const char *path, diags *
     return HD_INVALID;
   }
   if (facts->st_uid != 0 && facts->st_uid != geteuid()) {
-    diags_errorf(errors, "cache.pack", NULL,
-                 "the pack %s belongs to user %ld, neither to root nor to user %ld who runs this", path,
-                 (long)facts->st_uid, (long)geteuid());
+    diags_errorf(
+        errors, "cache.pack", NULL,
+        "the pack %s is not used: it belongs to user %ld, neither to root nor to user %ld who runs this",
+        path, (long)facts->st_uid, (long)geteuid());
     return HD_INVALID;
   }
   if ((facts->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    diags_errorf(errors, "cache.pack", NULL, "the pack %s can be written by others (mode %03o)", path,
+    diags_errorf(errors, "cache.pack", NULL,
+                 "the pack %s is not used: it can be written by others (mode %03o); chmod go-w", path,
                  (unsigned)facts->st_mode & 0777u);
     return HD_INVALID;
   }
