@@ -159,7 +159,10 @@ class New(Case):
             (cache(65536, 8, 128), cache(65536, 8, 128), ragged, 8, ('[b, h, d]', '[b, h, d]')),
             (cache(65536, 1, 8, 128), cache(65536, 1, 8, 128), ragged, 8, ('[b, s, h, d]', '[b, s, h, d]')),
             (cache(1000, 8, 16, 128, strides=half_page), cache(1000, 8, 16, 128, strides=half_page), table, 8, ('[b, h, s, d]', '[b, h, s, d]')),
-            (cache(65536, 1, 576), None, ragged, 1, ('[b, s, d]', 'k')),
+            (cache(65536, 1, 576), None, ragged, 1, ('[b, h, d]', 'k')),
+            (cache(65536, 1, 128), cache(65536, 1, 128), ragged, 1, ('[b, h, d]', '[b, h, d]')),
+            (cache(100, 1, 128, 16), cache(100, 1, 128, 16), table, 1, ('[b, h, d, s]', '[b, h, d, s]')),
+            (cache(100, 2, 128, 1), cache(100, 2, 128, 1), table, 2, ('[b, h, d, s]', '[b, h, d, s]')),
             (cache(1024, 64, 576), None, table, 1, ('[b, s, d]', 'k')),
             (cache(1024, 64, 1, 576), None, table, 1, ('[b, s, h, d]', 'k')),
         ):

@@ -168,11 +168,36 @@ static bool same_reading(const reading *a, const reading *b) {
          layout_equal(&a->v_scale, &b->v_scale);
 }
 
+/* Of one kv head: the layout as it is where a dimension of 1 that stands for it is no dimension of its own.
+ */
+static layout without_h(const layout *l) {
+  layout bare = *l;
+  bare.count = 0;
+  for (int i = 0; i < l->count; i++)
+    if (l->factors[i].axis != AXIS_H) bare.factors[bare.count++] = l->factors[i];
+  return bare;
+}
+
+/* Whether they differ in what a dimension of 1 is called: the only kv head, or a digit of slots or channels.
+ */
+static bool is_same_but_for_h(const reading *a, const reading *b) {
+  const layout a_k = without_h(&a->k.layout), b_k = without_h(&b->k.layout);
+  const layout a_v = without_h(&a->v.layout), b_v = without_h(&b->v.layout);
+  return a->k.heads == 1 && b->k.heads == 1 && a->k.page == b->k.page && a->granularity == b->granularity &&
+         layout_equal(&a_k, &b_k) && layout_equal(&a_v, &b_v);
+}
+
+/* Of readings that are one contract a named one is kept, and of those of one kv head one that has it. */
 static void add(const reading *r, readings *out) {
   for (int i = 0; i < out->count && i < READINGS_MAX; i++) {
-    if (!same_reading(&out->items[i], r)) continue;
-    if (!out->items[i].name) out->items[i] = *r;
-    return;
+    reading *kept = &out->items[i];
+    const bool has_h = layout_has_axis(&r->k.layout, AXIS_H),
+               kept_has = layout_has_axis(&kept->k.layout, AXIS_H);
+    if (same_reading(kept, r) ? !kept->name : has_h && !kept_has && is_same_but_for_h(kept, r)) {
+      *kept = *r;
+      return;
+    }
+    if (same_reading(kept, r) || (kept_has && !has_h && is_same_but_for_h(kept, r))) return;
   }
   if (out->count < READINGS_MAX) out->items[out->count] = *r;
   out->count++;
@@ -212,7 +237,12 @@ static void add_with_scales(const tensors *t, const reading_facts *facts, readin
 /* Whether a layout as a spec would have it makes a tensor of these dimensions, too: of a digit of extent 1
  * there may be a dimension or none. */
 static bool is_shaped(const layout *named, const layout *read) {
-  return named->count == read->count && layout_equal(named, read);
+  bool same = named->count == read->count && layout_equal(named, read);
+  for (int i = 0; same && i < named->count; i++) {
+    const layout_factor *a = &named->factors[i], *b = &read->factors[i];
+    same = a->axis < AXIS_S || b->axis < AXIS_S ? a->axis == b->axis : a->extent == b->extent;
+  }
+  return same;
 }
 
 static void name_it(const reading_facts *facts, reading *r) {
