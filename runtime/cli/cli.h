@@ -7,6 +7,7 @@
 
 #include "../../generator/spec.h"
 #include "../../generator/emit.h"
+#include "../../generator/guess.h"
 #include "../compile/compile.h"
 
 enum {
@@ -113,6 +114,9 @@ int cli_usage(const cli *c, const char *format, ...) HD_PRINTF(2, 3);
 /* The nearest of `count` names (by `name_at`), those that are equally near with "or", for a sentence; NULL
  * when none is near. Good until the next call. */
 const char *cli_nearest(const char *word, size_t count, const char *(*name_at)(size_t index));
+/* The words of a guess in a sentence, "a or b", each behind `before_each`; NULL: there are none. Good until
+ * the next call. */
+const char *cli_guessed(const guess *g, const char *before_each);
 
 /* Writes a report to standard output and finishes it; `code`, or EXIT_FAILED when memory or output failed.
  * With --quiet and without --json it is not written. */

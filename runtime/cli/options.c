@@ -1,4 +1,3 @@
-#include "../../generator/guess.h"
 #include "cli.h"
 #include "values.h"
 #include <errno.h>
@@ -27,15 +26,16 @@ int cli_usage(const cli *c, const char *format, ...) {
   return EXIT_USAGE;
 }
 
-/* A word of one or two letters is near everything: don't guess. A beginning of a name counts as near. */
+/* A word of one or two letters is near everything: don't guess. A beginning of a name counts as near; last
+ * come names in which the word is, or which are in it. */
 static void offer_name(guess *g, const char *name) {
-  size_t length = strlen(g->found), distance = text_distance(g->found, name);
+  size_t length = strlen(g->found), own = strlen(name), distance = text_distance(g->found, name);
   if (length >= 3 && strncmp(g->found, name, length) == 0) distance = 1;
-  if (distance < 3 && distance < strlen(name)) guess_offer(g, name, 0, distance);
+  bool part = (length > 3 && strstr(name, g->found)) || (own > 3 && strstr(g->found, name));
+  if (part || (distance < 3 && distance < own)) guess_offer(g, name, 0, distance);
 }
 
-/* The words in a sentence; NULL: there are none. Good until the next call. */
-static const char *guessed(const guess *g, const char *before_each) {
+const char *cli_guessed(const guess *g, const char *before_each) {
   static char words[256];
   text t;
   text_init(&t);
@@ -49,7 +49,7 @@ const char *cli_nearest(const char *word, size_t count, const char *(*name_at)(s
   guess near = {.found = word};
   for (size_t i = 0; i < count; i++)
     offer_name(&near, name_at(i));
-  return guessed(&near, "");
+  return cli_guessed(&near, "");
 }
 
 static const cli_option *find_in(const cli_option *table, const char *name, size_t length) {
@@ -78,7 +78,7 @@ static const char *nearest_option(const cli_verb *verb, const char *name) {
   for (int i = 0; i < 2; i++)
     for (const cli_option *o = tables[i]; o && o->name; o++)
       offer_name(&near, o->name);
-  return guessed(&near, "--");
+  return cli_guessed(&near, "--");
 }
 
 static int unknown_option(const cli *c, const char *word, size_t length) {

@@ -114,6 +114,10 @@ static const char *name_of_use(dtype_use use, size_t index) {
   }                                                                                                          \
   static const char *name##_name_at(size_t index) {                                                          \
     return name_of_use(use, index);                                                                          \
+  }                                                                                                          \
+  static const char *name##_nearest(const char *value) {                                                     \
+    const guess near = dtype_guess(value, use);                                                              \
+    return cli_guessed(&near, "");                                                                           \
   }
 
 FORMATS(dtype, USE_CACHE)
@@ -152,11 +156,14 @@ static const value_kind kinds[] = {
     {"SHELL", VALUE_CHOICE, NULL, shell_count, shell_name_at, false, NULL, NULL},
     {"CODE", VALUE_CHOICE, NULL, code_count, code_name_at, true, NULL, NULL},
     {"VERB", VALUE_CHOICE, NULL, cli_verb_count, cli_verb_name_at, true, NULL, NULL},
-    {"DTYPE", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, false, NULL, NULL},
-    {"DTYPE[,DTYPE]", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, true, NULL, NULL},
-    {"QUERY_DTYPE", VALUE_CHOICE, NULL, query_dtype_count, query_dtype_name_at, false, NULL, NULL},
-    {"OUTPUT_DTYPE", VALUE_CHOICE, NULL, output_dtype_count, output_dtype_name_at, false, NULL, NULL},
-    {"SCALE_DTYPE", VALUE_CHOICE, NULL, scale_dtype_count, scale_dtype_name_at, false, NULL, NULL},
+    {"DTYPE", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, false, NULL, dtype_nearest},
+    {"DTYPE[,DTYPE]", VALUE_CHOICE, NULL, dtype_count, dtype_name_at, true, NULL, dtype_nearest},
+    {"QUERY_DTYPE", VALUE_CHOICE, NULL, query_dtype_count, query_dtype_name_at, false, NULL,
+     query_dtype_nearest},
+    {"OUTPUT_DTYPE", VALUE_CHOICE, NULL, output_dtype_count, output_dtype_name_at, false, NULL,
+     output_dtype_nearest},
+    {"SCALE_DTYPE", VALUE_CHOICE, NULL, scale_dtype_count, scale_dtype_name_at, false, NULL,
+     scale_dtype_nearest},
     {"LAYOUT", VALUE_CHOICE, NULL, layout_name_count, layout_name_at, false, NULL, NULL},
     {"GRANULARITY", VALUE_CHOICE, NULL, granularity_count, granularity_name_at, false, NULL, NULL},
     {"FORM", VALUE_CHOICE, NULL, form_count, form_name_at, false, NULL, NULL},

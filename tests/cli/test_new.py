@@ -271,6 +271,7 @@ class New(Case):
             (['--layout', 'nhd', *BASIC, '--head-dim', '100'], 1, 'decline.head-dim'),
             (['--layout', 'nhd', *BASIC, '--kv-dtype', 'fp8_e4m3fn', '--target', 'gfx950', '--target', 'gfx942'], 1, 'decline.dialect'),
             (['--layout', 'nhd', *BASIC, '--scale', 'tokenhead'], 2, 'did you mean token_head?'),
+            (['--layout', 'nhd', *BASIC, '--query-dtype', 'float16'], 2, 'did you mean fp16?'),
             (['--layout', 'nhd', *BASIC[:-2]], 2, '--heads-per-kv is missing'),
             ([], 2, '--layout is missing'),
         ]:

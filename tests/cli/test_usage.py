@@ -28,6 +28,7 @@ class Usage(Case):
         for arguments, near in ((['ver'], 'verify or version'), (['explain', 'bench'], 'bench.memory, bench.page or bench.select'),
                                 (['run', SPEC, '--kernel', 'decode', '--device', 'emu:gfx950', '--in', 'cache=k.npy'], 'k_cache or v_cache'),
                                 (['new', '--out', 'a.yaml'], '--output or --output-dtype'), (['key', '--quit', SPEC], '--quiet'),
+                                (['benchmark', SPEC], 'bench'), (['new', '--dtype', 'bf16'], '--kv-dtype'), (['new', '--scale', 'per_tensor'], 'tensor'),
                                 (['check', '--target', 'gfx940', SPEC], 'gfx942'), (['check', '--target', 'gfx10', SPEC], 'gfx1201 or gfx1250')):
             self.assertIn('(did you mean %s?)' % near, self.heddle(*arguments, code=2)[1])
 

@@ -51,7 +51,7 @@ static bool is_good(const question *q, const char *answer) {
   size_t count = k.count();
   for (size_t i = 0; i < count; i++)
     if (strcmp(k.name_at(i), answer) == 0) return true;
-  const char *near = cli_nearest(answer, count, k.name_at);
+  const char *near = k.nearest ? k.nearest(answer) : cli_nearest(answer, count, k.name_at);
   fprintf(stderr, near ? "  did you mean %s?\n" : "  one of those, please\n", near);
   return false;
 }
