@@ -72,6 +72,20 @@ class Torch(unittest.TestCase):
         torch.library.opcheck(torch.ops.heddle.decode, (heddle.torch.kernel_name(numbers.decode), numbers.q, caches[0]), named,
                               test_utils=("test_schema", "test_faketensor"))  # fmt: skip
 
+    def test_slices_of_a_fused_projection(self):
+        """q, k and v as they come out of one product, with the others between their rows."""
+
+        def between(t):
+            return torch.cat([torch.full_like(t.flatten(1), 7), t.flatten(1), torch.full_like(t.flatten(1), -7)], 1)[:, t[0].numel() : -t[0].numel()].view(t.shape)
+
+        cache, sliced = Cache(f.BF16), Cache(f.BF16)
+        q, k, v = (between(t) for t in (sliced.q, sliced.k, sliced.v))
+        self.assertFalse(any(t.is_contiguous() for t in (q, k, v)))
+        self.assertTrue(torch.equal(sliced.attend(k, v, sliced.slots, q), cache.all()))
+        out = torch.empty(f.SEQS, f.Q_HEADS, f.DIM, device=WHERE)
+        sliced.attend(k, v, sliced.slots, q, out=out)
+        self.assertTrue(torch.equal(out, cache.all()))
+
     def test_nothing_is_copied(self):
         t = torch.arange(24, dtype=torch.int32, device=WHERE).reshape(2, 3, 4)[:, :, ::2]
         seen = heddle.describe(t)

@@ -74,6 +74,9 @@ class Engine:
                                        seq_lens=torch.tensor(lengths, dtype=torch.int32, device=WHERE), block_table_tensor=self.table[: len(counts)],
                                        slot_mapping=slots)  # fmt: skip
         q, k, v = (torch.nn.functional.pad(torch.cat([n[i] for n in new]), (0, 0, 0, 0, 0, padding)) for i in range(3))
+        # As a model has them: views into the product of one matrix.
+        fused = torch.cat([t.flatten(1) for t in (q, k, v)], 1)
+        q, k, v = (t.view(-1, t.shape[1] // DIM, DIM) for t in fused.split([HEADS * DIM, KV_HEADS * DIM, KV_HEADS * DIM], 1))
         output = torch.full((len(at) + padding, HEADS * DIM), 7.0, dtype=torch.bfloat16, device=WHERE)
         self.impl.forward(self.layer, q, k, v, self.cache, self.builder.build(0, common), output)
         return output, torch.cat([self.attention(s, p) for s, p in at])

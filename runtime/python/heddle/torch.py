@@ -91,7 +91,8 @@ def _decode_out(kernel: str, q: Tensor, k_cache: Tensor, *, out: Tensor, lse: Te
                 splits: int = 0, longest: int = 0, logits_scale: float = 0.0, lists_settled: bool = False, k_scale_value: float | None = None,
                 v_scale_value: float | None = None, **optional: Tensor | None) -> None:  # fmt: skip
     k = _find(kernel)
-    tensors: dict[str, Any] = {"q": q, "k_cache": k_cache, **{n: t for n, t in optional.items() if t is not None}, "out": out}
+    # Kernels take dense rows, which those of a fused projection aren't; what is dense isn't copied.
+    tensors: dict[str, Any] = {"q": q.contiguous(), "k_cache": k_cache, **{n: t for n, t in optional.items() if t is not None}, "out": out}
     if lse is not None and lse.numel() > 0:
         tensors["lse"] = lse
     scales = _numbers(k_scale_value, v_scale_value)
@@ -113,7 +114,7 @@ def _decode(kernel: str, q: Tensor, k_cache: Tensor, **rest: Any) -> tuple[Tenso
 def _write(kernel: str, k: Tensor, v: Tensor | None, slot_mapping: Tensor, k_cache: Tensor, v_cache: Tensor | None = None,
            k_scale: Tensor | None = None, v_scale: Tensor | None = None, k_scale_value: float | None = None,
            v_scale_value: float | None = None) -> None:  # fmt: skip
-    tensors = {"k": k, "v": v, "slot_mapping": slot_mapping, "k_cache": k_cache, "v_cache": v_cache, "k_scale": k_scale, "v_scale": v_scale}
+    tensors = {"k": k.contiguous(), "v": v if v is None else v.contiguous(), "slot_mapping": slot_mapping, "k_cache": k_cache, "v_cache": v_cache, "k_scale": k_scale, "v_scale": v_scale}
     _find(kernel).launch({n: t for n, t in tensors.items() if t is not None} | _numbers(k_scale_value, v_scale_value))
 
 
