@@ -150,8 +150,7 @@ hd_status plan_write(const contract *c, const variant *v, const target *t, write
   (void)v; /* the writer has one shape: a lane per 16 bytes of a row */
   size_t before = diags_errors(errors);
   check_cache(c, t, KERNEL_WRITE, "write", errors);
-  check_dim("head_dim.qk", c->head_dim.qk, MOST_QK, errors);
-  check_dim("head_dim.v", c->head_dim.v, MOST_V, errors);
+  check_dims(c, errors);
   if (c->kv.tail.channels % DIM_STEP != 0) /* then no load takes channels of both */
     diags_decline_number(errors, "decline.tail", "kv.tail.channels", c->kv.tail.channels, "a multiple of %d",
                          DIM_STEP);

@@ -57,10 +57,24 @@ void check_decode(const contract *c, diags *errors) {
   check_use(c->output.dtype, USE_OUTPUT, "decline.output-dtype", "output.dtype", errors);
 }
 
-void check_dim(const char *field, int channels, int most, diags *errors) {
-  if (channels >= DIM_STEP && channels % DIM_STEP == 0 && channels <= most) return;
+static bool dim_serves(int channels, int most) {
+  return channels >= DIM_STEP && channels % DIM_STEP == 0 && channels <= most;
+}
+
+static void check_dim(const char *field, int channels, int most, diags *errors) {
+  if (dim_serves(channels, most)) return;
   diags_decline_number(errors, "decline.head-dim", field, channels, "a multiple of %d up to %d", DIM_STEP,
                        most);
+}
+
+void check_dims(const contract *c, diags *errors) {
+  const int qk = c->head_dim.qk, v = c->head_dim.v;
+  if (qk == v && !dim_serves(qk, MOST_QK) && !dim_serves(v, MOST_V)) { /* one number, one fault */
+    check_dim("head_dim", v, MOST_V, errors);
+    return;
+  }
+  check_dim("head_dim.qk", qk, MOST_QK, errors);
+  check_dim("head_dim.v", v, MOST_V, errors);
 }
 
 void check_shape(const contract *c, const decode_plan *p, diags *errors) {
@@ -68,8 +82,7 @@ void check_shape(const contract *c, const decode_plan *p, diags *errors) {
   if (c->kv.tail.channels % DIM_STEP != 0)
     diags_decline_number(errors, "decline.tail", "kv.tail.channels", c->kv.tail.channels, "a multiple of %d",
                          DIM_STEP);
-  check_dim("head_dim.qk", c->head_dim.qk, MOST_QK, errors);
-  check_dim("head_dim.v", c->head_dim.v, MOST_V, errors);
+  check_dims(c, errors);
   if (c->scale.granularity != SCALE_GROUP) return;
   if (c->scale.group_k % 4 != 0)
     diags_decline_number(errors, "decline.scale-group", "scale.group", c->scale.group_k,

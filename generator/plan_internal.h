@@ -13,7 +13,7 @@ void check_cache(const contract *c, const target *t, unsigned kernel, const char
 /* What decode asks besides, of the contract and of its shape beside the instructions found. */
 void check_decode(const contract *c, diags *errors);
 void check_shape(const contract *c, const decode_plan *p, diags *errors);
-void check_dim(const char *field, int channels, int most, diags *errors);
+void check_dims(const contract *c, diags *errors);
 
 /* Lists, tiles, blocks and slices: the first that fits the registers; false when nothing does. */
 void plan_keys(const contract *c, decode_plan *p);

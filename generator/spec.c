@@ -221,6 +221,10 @@ static const struct {
     {"num_kv_heads", NULL, "kv heads are counted in the tensors, and any number of them is one contract"},
     {"num_key_value_heads", NULL,
      "kv heads are counted in the tensors, and any number of them is one contract"},
+    {"k_scale", NULL,
+     "a number is given at each launch, with scale: {granularity: tensor, source: argument}"},
+    {"v_scale", NULL,
+     "a number is given at each launch, with scale: {granularity: tensor, source: argument}"},
     {"num_blocks", NULL, "pages are counted in the tensors, and any number of them is one contract"},
 };
 
@@ -229,7 +233,8 @@ static const struct {
 static guess guess_fields(const spec_node *key, const char *section) {
   guess engine = {.found = key->text}, near = engine, elsewhere = engine;
   for (size_t i = 0; i < sizeof engine_words / sizeof *engine_words; i++)
-    if (engine_words[i].path && strcmp(engine_words[i].word, key->text) == 0) {
+    if (strcmp(engine_words[i].word, key->text) == 0) {
+      if (!engine_words[i].path) return engine; /* none: the note says what it is */
       const char *path = engine_words[i].path;
       guess_offer(&engine, is_child(path, section) ? path + section_length(path) : path, find_field(path), 0);
     }

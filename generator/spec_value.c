@@ -172,22 +172,30 @@ bool spec_parse_dtype(spec_reader *r, const spec_field *f, const spec_node *node
 /* The two halves of a mapping such as {qk: 192, v: 128}: both, and nothing else. */
 static bool find_halves(spec_reader *r, const spec_field *f, const spec_node *node,
                         const spec_node *out_halves[2]) {
-  const spec_node *halves[2] = {NULL, NULL};
-  bool ok = true;
+  const spec_node *halves[2] = {NULL, NULL}, *unknown = NULL;
+  int unknown_count = 0;
   for (int i = 0; i < node->count; i++) {
     const spec_node *key = node->pairs[i].key;
     int half = strcmp(key->text, f->halves[0]) == 0 ? 0 : strcmp(key->text, f->halves[1]) == 0 ? 1 : -1;
-    char found[SPEC_FOUND_BYTES];
-    if (half < 0)
-      ok = spec_reject(r, "spec.unknown-key", f, key, "%s has no %s, allowed: %s, %s", f->path,
-                       spec_found(key, found), f->halves[0], f->halves[1]);
-    else
+    if (half >= 0)
       halves[half] = node->pairs[i].value;
+    else if (unknown_count++ == 0)
+      unknown = key;
   }
-  for (int half = 0; half < 2; half++)
-    if (!halves[half])
-      ok = spec_reject(r, "spec.missing", f, node, "%s.%s is missing", f->path, f->halves[half]);
-  if (!ok) return false;
+  const int missing = !halves[0] + !halves[1];
+  char found[SPEC_FOUND_BYTES];
+  for (int i = 0; i < node->count && unknown; i++) {
+    const spec_node *key = node->pairs[i].key;
+    if (strcmp(key->text, f->halves[0]) == 0 || strcmp(key->text, f->halves[1]) == 0) continue;
+    /* One that stands for the other that is missing: one fault. */
+    const char *meant = unknown_count == 1 && missing == 1 ? f->halves[halves[0] ? 1 : 0] : NULL;
+    spec_reject(r, "spec.unknown-key", f, key, "%s has no %s, allowed: %s, %s%s%s%s", f->path,
+                spec_found(key, found), f->halves[0], f->halves[1], meant ? "; did you mean \"" : "",
+                meant ? meant : "", meant ? "\"?" : "");
+  }
+  for (int half = 0; half < 2 && !(unknown_count == 1 && missing == 1); half++)
+    if (!halves[half]) spec_reject(r, "spec.missing", f, node, "%s.%s is missing", f->path, f->halves[half]);
+  if (unknown || missing) return false;
   out_halves[0] = halves[0];
   out_halves[1] = halves[1];
   return true;
@@ -214,6 +222,11 @@ static bool parse_pair(spec_reader *r, const spec_field *f, const spec_node *nod
   const spec_node *halves[2] = {node, node};
   int values[2] = {0, 0};
   half_field own;
+  if (node->kind == NODE_LIST) {
+    char found[SPEC_FOUND_BYTES];
+    return spec_reject(r, "spec.type", f, node, "%s is %s, expected one value, or {%s: …, %s: …}", f->path,
+                       spec_found(node, found), f->halves[0], f->halves[1]);
+  }
   if (split && !find_halves(r, f, node, halves)) return false;
   bool ok = read(r, half_of(f, node, 0, &own), halves[0], &values[0]);
   values[1] = values[0];

@@ -185,7 +185,8 @@ class Declined(Case):
         self.assertIn((code, field), said)
 
     def test_head_dimensions(self):
-        self.declines('decline.head-dim', 'head_dim.qk', head_dim=592)
+        self.declines('decline.head-dim', 'head_dim', head_dim=592)
+        self.declines('decline.head-dim', 'head_dim.qk', head_dim='{qk: 592, v: 64}')
 
     def test_blocks_that_cut_pages(self):
         self.declines('decline.select-block', 'select.block', select='{form: blocks, block: 40}')
@@ -216,8 +217,9 @@ class Declined(Case):
                                                     code=code)[0]['diagnostics']]
 
         # As it is, where all say the same, or one alone declines and is named.
-        self.assertEqual(said(head_dim=592, refused=True), ['592 is not served: allowed is a multiple of 8 up to 576',
-                                                             '592 is not served: allowed is a multiple of 8 up to 512'])
+        self.assertEqual(said(head_dim=592, refused=True), ['592 is not served: allowed is a multiple of 8 up to 512'])
+        self.assertEqual(said(head_dim='{qk: 592, v: 528}', refused=True), ['592 is not served: allowed is a multiple of 8 up to 576',
+                                                                            '528 is not served: allowed is a multiple of 8 up to 512'])
         own = "or fp8_e4m3, which is every target's own dialect"
         self.assertEqual(said(dtype='fp8_e4m3fnuz'),
                          ['fp8_e4m3fnuz is not served on gfx950, gfx1201, gfx1250 and sm_90: allowed is fp8_e4m3fn, ' + own])
