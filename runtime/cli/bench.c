@@ -187,6 +187,8 @@ static int run_shapes(request *r, session *s, const contract *c, bench_result *r
   progress bar;
   int code = EXIT_FINE, count = 0, splits = r->options.split_count;
   hd_status status = HD_OK;
+  diags shown; /* of declines: shapes may have the same one */
+  diags_init(&shown);
   report_init(&out, r->form, r->file.spec.name, s, &r->options);
   progress_begin(&bar, "shapes", r->shape_count);
   for (int i = 0; i < r->shape_count; i++) {
@@ -195,7 +197,9 @@ static int run_shapes(request *r, session *s, const contract *c, bench_result *r
     status = bench_run(s, c, r->file.spec.name, &r->variant, &r->shapes[i], &r->options, own, d);
     progress_clear();
     if (status == HD_DECLINED || status == HD_INVALID) {
-      cli_complain(r->file.path, &r->file, d);
+      const size_t before = shown.count;
+      diags_add_new(&shown, d, DIAG_ERROR);
+      if (shown.count > before) cli_complain(r->file.path, &r->file, d);
       diags_finish(d);
       diags_init(d);
       code = EXIT_DECLINED;
@@ -210,6 +214,8 @@ static int run_shapes(request *r, session *s, const contract *c, bench_result *r
     progress_step(&bar);
   }
   progress_end(&bar);
+  cli_hint(r->c, r->file.path, &shown);
+  diags_finish(&shown);
   if (status != HD_OK && status != HD_DECLINED && status != HD_INVALID) {
     report_finish(&out, false, false);
     return cli_fail(r->c, r->file.path, &r->file, d, status);

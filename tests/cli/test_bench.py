@@ -65,6 +65,12 @@ class Bench(CachedCase):
         self.assertIn('[b, h, s/16, d, s%16]', errors)
         self.assertIn('bench.page', errors)
 
+    def test_what_every_shape_declines_is_said_once_and_with_what_to_type(self):
+        spec = self.small(replace=[('logits:', 'select: {form: indptr}\nlogits:')])
+        _, errors = self.heddle('bench', spec, '--device', 'emu:gfx950', '--shape', '1x40x1', '--shape', '2x40x1', code=1)
+        self.assertEqual(errors.count('[bench.select]'), 1, errors)
+        self.assertTrue(errors.endswith('try: heddle explain bench.select\n'), errors)
+
     def test_what_is_asked_for_wrongly_is_refused(self):
         for words, message in [
             (['--shape', '4x4'], 'not a shape'),
