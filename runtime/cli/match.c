@@ -1,6 +1,7 @@
 /* match: which of several specs serves an engine's tensors, or why none does. */
 #include "verbs.h"
 #include "console.h"
+#include "match_hint.h"
 #include "request.h"
 #include "tuned_launch.h"
 #include <stdio.h>
@@ -188,51 +189,10 @@ static int report_match(const cli *c, const match_run *m, int chosen, bool faile
   return cli_output(&out, chosen >= 0 ? EXIT_FINE : EXIT_DECLINED);
 }
 
-/* Formats and tensors that are the same in every spec of a form: a length is int32. */
-static bool is_of_form(const diag *d, const tensors *t) {
-  static const tensor_name fixed[] = {TENSOR_LENGTHS,    TENSOR_KV_INDPTR,     TENSOR_LAST_PAGE_LEN,
-                                      TENSOR_BLOCK_LIST, TENSOR_ROW_SEQUENCES, TENSOR_SLOT_MAPPING};
-  const bool ragged = t->present[TENSOR_KV_INDICES] || t->present[TENSOR_KV_INDPTR];
-  const bool missing = strcmp(d->code, "bind.missing") == 0;
-  if (!d->field || (!missing && strcmp(d->code, "bind.dtype") != 0)) return false;
-  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-    if (strcmp(d->field, tensor_name_text(fixed[i])) != 0) continue;
-    if (!missing) return true;
-    return fixed[i] == TENSOR_LENGTHS ? t->present[TENSOR_PAGE_TABLE] && !ragged
-           : fixed[i] == TENSOR_KV_INDPTR || fixed[i] == TENSOR_LAST_PAGE_LEN
-               ? ragged
-               : fixed[i] == TENSOR_SLOT_MAPPING;
-  }
-  return false;
-}
-
-/* Declines that are about the tensors and the device: no other spec would be without them. */
-static bool is_of_tensors(const diag *d, const tensors *t) {
-  static const char *const codes[] = {
-      "bind.alignment", "bind.dialect",        "bind.overlap", "bind.size",    "bind.stride-alignment",
-      "match.length",   "match.contradiction", "match.prefix", "match.target", "match.incumbent",
-  };
-  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-    if (strcmp(d->code, codes[i]) == 0) return true;
-  if (is_of_form(d, t)) return true;
-  /* Bytes of a cache of codes: heddle new, too, wants to be told which. */
-  return strcmp(d->code, "bind.dtype") == 0 && d->found && strcmp(d->found, dtype_name(DTYPE_UINT8)) == 0;
-}
-
-/* What to type next: a spec of the tensors, unless every spec that was asked has a decline of theirs. */
+/* What to type next. */
 static void hint(const cli *c, const match_run *m) {
-  const char *code = NULL, *request = cli_text(c, "request");
-  for (int i = 0; i < m->count; i++) {
-    const diags *d = &m->answers[i].declines;
-    size_t at = 0;
-    while (at < d->count && !is_of_tensors(&d->items[at], &m->description.request.tensors))
-      at++;
-    if (at == d->count) {
-      code = NULL;
-      break;
-    }
-    if (!code) code = d->items[at].code;
-  }
+  const char *request = cli_text(c, "request");
+  const char *code = match_hint_code(m->answers, m->count, &m->description.request.tensors);
   if (code)
     fprintf(stderr, "try: heddle explain %s\n", code);
   else if (strcmp(request, "-") != 0)

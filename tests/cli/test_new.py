@@ -195,6 +195,9 @@ class New(Case):
         request = self.tensors(k_cache=view, v_cache=view, page_table=index['page_table'], lengths={'dtype': 'int32', 'shape': [4]})
         report = self.heddle('new', '--from', request, '--kv-heads', '4', '-o', 'made.yaml', '--force')[0]
         self.assertIn('"axes"', report)
+        hint = self.heddle('match', 'made.yaml', '--request', request, '--target', 'gfx950', code=1)[1]
+        self.assertEqual(hint, 'try: heddle explain bind.page\n')
+        self.assertIn('axes', self.heddle('explain', 'bind.page')[0])
         # A flat query is there, in a shape that says nothing of heads.
         request = self.file('t.json', json.dumps({'tensors': {'q': {'dtype': 'bf16', 'shape': [4, 4096]}, 'k_cache': plain, 'v_cache': plain}}))
         self.assertIn('q has 2 dimensions', self.heddle('new', '--from', request, code=1)[1])

@@ -277,6 +277,15 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "^a contract is"):
             f.context().prepare(None, "decode")
 
+    def test_axes_are_those_of_a_tensor_that_is_given(self):
+        _, decode = f.kernels(f.BF16)
+        caches = {n: heddle.TensorView(4096, "bf16", f.CACHE_SHAPE) for n in ("k_cache", "v_cache")}
+        tensors = f.QUERY | caches | {"out": heddle.TensorView(4096, "fp32", (f.SEQS, f.Q_HEADS, f.DIM))}
+        for axes, words in (({"k_cache": "[b, s, h, d]"}, "^axes of k_cache: it takes heddle.Axes"),
+                            ({"cache": heddle.Axes("[b, s, h, d]", page=16, head_dim=64)}, "^axes of cache: there is no such tensor among q, ")):
+            with self.assertRaisesRegex(TypeError, words):
+                heddle.match([f.BF16], "decode", tensors, "gfx950", axes=axes)
+
     def test_descriptions(self):
         halves = Interface("__cuda_array_interface__", 4096, (3, 2), "<f2", strides=(8, 2), stream=7)
         seen = heddle.describe(halves)

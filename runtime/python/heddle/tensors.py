@@ -178,6 +178,11 @@ class Packed:
         self.views = dict(views)
         self.numbers: list[Any] = []  # shapes and strides
         self._axes = axes
+        for name, said in (axes or {}).items():
+            if not isinstance(said, Axes):
+                raise TypeError(f'axes of {name}: it takes heddle.Axes("[b, s, h, d]", page=…, head_dim=…), not {said!r}')
+            if name not in views:
+                raise TypeError(f"axes of {name}: there is no such tensor among {', '.join(views)}")
         for slot, (name, view) in zip(self.array, views.items()):
             number = number_of(name)
             if view.dtype == "bits16":
