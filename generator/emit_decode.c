@@ -11,6 +11,18 @@ typedef struct decode_fences {
   work_fence_state work;
 } decode_fences;
 
+/* V of the next tile is requested behind the products of this one, V of pieces of K behind the last of these;
+ * and where that would be spilled, where its own tile begins. */
+static void write_order_of_requests(const contract *c, const decode_plan *p, text *out) {
+  bool steady = p->steady && p->structure != STRUCTURE_RING, whole = steady && p->k_pieces == p->k_buffers;
+  /* The wave's next tile reaches into what all rows see. */
+  bool seen = c->mask.window == 0 && (!c->mask.causal || p->rows <= (p->waves - 1) * p->tile + 2);
+  write_bool(out, "STEADY", steady);
+  write_bool(out, "V_AHEAD", whole && !p->crowded);
+  write_bool(out, "V_FIRST", whole && p->crowded);
+  write_bool(out, "ONLY_LAST_MASKED", steady && seen && !p->crowded);
+}
+
 static void write_shape(const contract *c, const decode_plan *p, text *out) {
   const matrix_op *op = p->op, *value_op = p->value_op;
   write_int(out, "HEADS", c->query.heads_per_kv);
@@ -76,6 +88,7 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_int(out, "SCALE_WORDS", p->list > op->rows ? p->list / op->rows : 1);
   write_bool(out, "QUERY_IN_LDS", p->query_in_lds);
   write_bool(out, "EARLY_LOADS", p->early_loads);
+  write_order_of_requests(c, p, out);
   write_bool(out, "K_EXACT", p->k_exact);
   write_int(out, "OWN_RUN", p->own_run);
   write_int(out, "OWN_IDS", p->list / p->own_run);
@@ -296,7 +309,7 @@ static bool fill(void *user, const char *name, text *out) {
   } else if (strcmp(name, "load_scales tile") == 0) {
     if (token_scales(c)) write_load_scales("tile", out);
   } else if (strcmp(name, "load_scales next") == 0) {
-    if (token_scales(c)) write_load_scales("tile + WAVES", out);
+    if (token_scales(c)) write_load_scales("next", out);
   } else if (!fill_tail(f, name, out) && !fill_staged(&f->shared, f->plan, name, out)) {
     return fill_attention(&f->shared, name, out);
   }

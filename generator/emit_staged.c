@@ -77,20 +77,22 @@ static void write_ring(const contract *c, text *out) {
                 "    if (next < end) find_pages(stretches, table, next, seen);\n"
                 "  };\n"
                 "  if (tile < end) find_pages(stretches, table, tile, seen);\n"
-                "  UNROLL for (int n = 1; n < STAGES; n++) request();\n");
+                "  UNROLL for (int n = 1; n < STAGES; n++) request();\n"
+                "  const u32x4 *landed; // the tile\n"
+                "  int behind; // tiles requested behind it\n");
 }
 
 static void write_keys(const contract *c, text *out) {
   text_add(out, "    request();\n"
-                "    const u32x4 *landed = ring[wave] + stage * STAGE_PIECES;\n"
-                "    const int ahead = (next - tile) / WAVES - 1; // tiles requested behind this one\n"
-                "    wait_for_tile<V_COPIES>(ahead);\n"
+                "    landed = ring[wave] + stage * STAGE_PIECES;\n"
+                "    behind = (next - tile) / WAVES - 1;\n"
+                "    wait_for_tile<V_COPIES>(behind);\n"
                 "    take_k(words, landed, index, group);\n");
   if (token_scales(c)) text_add(out, "    take_scales(scales, landed, lane);\n");
 }
 
 static void write_values(text *out) {
-  text_add(out, "    wait_for_tile<0>(ahead);\n"
+  text_add(out, "    wait_for_tile<0>(behind);\n"
                 "    take_v(words, landed, index, group);\n");
 }
 

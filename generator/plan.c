@@ -111,6 +111,7 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
   }
   plan_keys(c, &p);
   plan_tail(c, &p);
+  p.line = v->line;
   if (!plan_registers(c, &p, queries)) {
     char found[32];
     snprintf(found, sizeof found, "{qk: %d, v: %d}", c->head_dim.qk, c->head_dim.v);
@@ -137,10 +138,10 @@ hd_status plan_decode(const contract *c, const variant *v, const target *t, deco
     return HD_DECLINED;
   }
   if (p.structure == STRUCTURE_DIRECT && !plan_waves(v, &p, errors)) return HD_DECLINED;
-  if (p.waves > 0) { /* else plan_ring has the rest */
-    p.line = v->line;
+  if (p.waves > 0)
     p.resident = plan_resident(&p);
-  }
+  else
+    p.line = false; /* plan_ring has the rest */
   *out_plan = p;
   return HD_OK;
 }

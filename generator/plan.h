@@ -68,6 +68,8 @@ typedef struct decode_plan {
   int k_parts, v_parts; /* of these: in a head of K; in a workgroup's channels of V */
   bool early_loads; /* the first tile is requested before the query is prepared, the next K before the softmax
                      */
+  bool steady;      /* requests in an order that leaves one on its way at every wait; not in the ring */
+  bool crowded;     /* LLVM spills what is kept in registers over a tile, rather than use all of them */
   bool query_in_lds; /* the query is read from LDS for each tile, to save registers */
   int waves;
   int exchange;       /* channel tiles of outputs that the waves exchange at a time when they meet */

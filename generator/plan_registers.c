@@ -13,6 +13,9 @@ enum { MOST_BLOCKS = 4 };
 /* Pieces of K at most, and SIMDs of a compute unit, workgroup processor or SM. */
 enum { MOST_PIECES = 9, SIMDS = 4 };
 
+/* Page ids a lane that are worth registers a second time. */
+enum { MOST_STEADY_IDS = 8 };
+
 int lds_beside_outputs(const decode_plan *p, int waves) {
   const matrix_op *op = p->op;
   int rows = p->blocks * op->columns_per_lane * op->rows * (2 + plan_output_parts(p)) * 4;
@@ -125,6 +128,18 @@ static int spare_registers(const contract *c, const decode_plan *p) {
   return p->blocks > 1 || p->k_pieces > 1 ? p->registers / 16 : 0;
 }
 
+/* Whether requests can be ordered so that one is always on its way: page ids of two tiles at a time then.
+ * Beside pieces of K, and on gfx1250 beside anything, there is room for that alone: else LLVM spills. sm_90
+ * has its ring for that. */
+static bool requests_steadily(const contract *c, const decode_plan *p) {
+  bool pieces = p->k_pieces > 1;
+  bool more = p->blocks > 1 || p->rows > 1 || p->line || c->mask.window > 0;
+  if (p->target->family == FAMILY_CUDA || (pieces && p->crowded) || ((pieces || p->crowded) && more))
+    return false;
+  int ids = page_ids(c, p);
+  return ids <= MOST_STEADY_IDS && p->registers + ids + spare_registers(c, p) <= register_limit(p->target);
+}
+
 /* Vector registers; where they are short, loads that come later and a query that stays in LDS. */
 static void estimate_registers(const contract *c, decode_plan *p) {
   const matrix_op *op = p->op, *value_op = p->value_op;
@@ -161,6 +176,8 @@ static void estimate_registers(const contract *c, decode_plan *p) {
     p->registers -= smallest(k_words / 2, p->blocks * scores); /* whose place the next K tile then takes */
   p->query_in_lds = p->registers + spare_registers(c, p) > limit - WORKING_REGISTERS / 4;
   if (p->query_in_lds) p->registers -= p->blocks * query;
+  p->crowded = p->target->vgprs > MOST_REGISTERS;
+  p->steady = requests_steadily(c, p);
 }
 
 static bool fits(const contract *c, const decode_plan *p) {

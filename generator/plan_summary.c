@@ -68,6 +68,11 @@ void plan_write_summary(const contract *c, const decode_plan *p, const char *mar
   text_addf(out, "%sLoads are requested %s; the query stays in %s.\n", mark,
             p->early_loads ? "as early as their place is free" : "late, to save registers",
             p->query_in_lds ? "LDS" : "registers");
+  if (p->structure != STRUCTURE_RING && p->steady)
+    text_addf(out,
+              "%sPage ids come two tiles ahead, K and scales one; a wave's last tile, with nothing to request, "
+              "has code of its own.\n",
+              mark);
   text_addf(out, "%sThe waves meet in LDS with %d of their %d channel tiles at a time.\n", mark, p->exchange,
             p->blocks * plan_output_tiles(p));
   text_addf(out, "%sVector registers, estimated: %d of %d.\n", mark, p->registers, p->target->vgprs);

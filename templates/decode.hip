@@ -104,8 +104,8 @@ DEVICE void load_k(tile_words &words, const tile_pages &ids, const u8 *k_head, i
   }
 }
 
-// `v_head`: the cache at the first page and this head; strides in elements of V's codes.
-template <typename Values>
+// `v_head`: the cache at the first page and this head; strides in elements of V's codes. ASK: only into the cache.
+template <typename Values, bool ASK = false>
 DEVICE void load_v(u32 *words, const tile_pages &ids, const u8 *v_head, i64 stride_b, i64 heads_stride, int tile, int slice,
                    int index, int group) {
   constexpr int BYTES = Values::stored::BYTES;
@@ -118,8 +118,11 @@ DEVICE void load_v(u32 *words, const tile_pages &ids, const u8 *v_head, i64 stri
       const int place = Values::ACROSS == 1 ? (m * LIST + e) : (e * Values::TILES + m);
       const u32 channel = (u32)(slice * Values::TILES * INDICES) + channel_of<Values::ACROSS>(m, index);
       const bool exists = Values::WHOLE || channel < Values::CHANNELS;
-      load_stream<Values::TOKENS * Values::ACROSS * BYTES>(
-          words, place * BYTES, page + Values::offset(slot, exists ? channel : 0u, heads_stride * KV_V::BYTES / BYTES) * BYTES);
+      const u8 *from = page + Values::offset(slot, exists ? channel : 0u, heads_stride * KV_V::BYTES / BYTES) * BYTES;
+      if constexpr (ASK)
+        ask_for(from);
+      else
+        load_stream<Values::TOKENS * Values::ACROSS * BYTES>(words, place * BYTES, from);
     }
   }
 }
@@ -131,9 +134,17 @@ template <typename Values> DEVICE u32 kept_bits(int i, token_span seen) {
   constexpr int PER_WORD = Values::stored::PER_WORD, BITS = 8 * Values::stored::BYTES;
   if constexpr (Values::ACROSS == 1) {
     const int end = seen.end - i % Values::WORDS * PER_WORD, first = seen.first - i % Values::WORDS * PER_WORD;
-    u32 bits = end >= PER_WORD ? ~0u : end <= 0 ? 0u : (1u << end * BITS % 32) - 1u;
-    if constexpr (WINDOW > 0) bits &= first <= 0 ? ~0u : first >= PER_WORD ? 0u : ~0u << first * BITS % 32;
-    return bits;
+    if constexpr (STEADY) { // without branches
+      const auto before = [&](int n) { // the first n
+        n = n < 0 ? 0 : n > PER_WORD ? PER_WORD : n;
+        return (u32)((1ull << n * BITS) - 1);
+      };
+      return WINDOW > 0 ? before(end) & ~before(first) : before(end);
+    } else {
+      u32 bits = end >= PER_WORD ? ~0u : end <= 0 ? 0u : (1u << end * BITS % 32) - 1u;
+      if constexpr (WINDOW > 0) bits &= first <= 0 ? ~0u : first >= PER_WORD ? 0u : ~0u << first * BITS % 32;
+      return bits;
+    }
   } else {
     const int token = i * PER_WORD / Values::TILES;
     return token < seen.end && (WINDOW == 0 || token >= seen.first) ? ~0u : 0u;
@@ -235,7 +246,9 @@ KERNEL(THREADS) void heddle_decode(
 //@ scale_heads
 //@ value_scale
 
-  tile_pages ids, here; // of the tile whose loads come next; of the one whose pieces of K are still to come
+  // STEADY: of the tile that is requested or computed; of the one behind it. Else: of the tile whose loads come next; `here`
+  // of the one whose pieces of K are still to come.
+  tile_pages ids, ahead, here;
   tile_words words;
   tile_scales scales;
 //@ tail state
@@ -251,13 +264,40 @@ KERNEL(THREADS) void heddle_decode(
     load_v<coded_values>(words.v, ids, v_head, v_stride_b, v_heads_stride, of_tile, slice, index, group);
 //@ tail load values
   };
+  // The page ids of a tile further on; of this one where there is none, so that no branch is needed.
+  const auto load_pages_ahead = [&](int tiles) {
+    load_pages(ahead, table, tile + tiles * WAVES < end ? tile + tiles * WAVES : tile, seen, index, group);
+  };
   const auto first_loads = [&] {
     if (STAGES > 0 || tile >= end) return;
     load_pages(ids, table, tile, seen, index, group);
-    load_k_first(tile);
 //@ load_scales tile
-    load_values(tile);
-    if (tile + WAVES < end) load_pages(ids, table, tile + WAVES, seen, index, group);
+    if constexpr (STEADY) {
+      keep_order();
+      load_k_first(tile);
+      load_pages_ahead(1);
+      keep_order();
+      if constexpr (V_AHEAD) load_values(tile);
+      if constexpr (V_FIRST)
+        load_v<coded_values, true>(words.v, ids, v_head, v_stride_b, v_heads_stride, tile, slice, index, group);
+    } else {
+      load_k_first(tile);
+      load_values(tile);
+      if (tile + WAVES < end) load_pages(ids, table, tile + WAVES, seen, index, group);
+    }
+  };
+  // STEADY: scales and K of the next tile, and the page ids of the one behind it.
+  const auto request_keys = [&] {
+    keep_order();
+    UNROLL for (int a = 0; a < K_IDS; a++) ids.k[a] = moved(ahead.k[a]);
+    UNROLL for (int a = 0; a < OWN_IDS; a++) ids.own[a] = moved(ahead.own[a]);
+    if constexpr (K_SCALED || V_SCALED)
+      UNROLL for (int n = 0; n < SCALE_WORDS; n++) ids.scale[n] = moved(ahead.scale[n]);
+    const int next = tile + WAVES;
+//@ load_scales next
+    load_k_first(next);
+    keep_order();
+    load_pages_ahead(2);
   };
   if (EARLY_LOADS) first_loads();
 //@ staged first
@@ -350,15 +390,15 @@ KERNEL(THREADS) void heddle_decode(
     }
   }
 
-  for (; tile < end; tile += WAVES) {
-    const bool more = STAGES == 0 && tile + WAVES < end; // to be requested into registers
+  // A tile's scores: the products of its keys and the query.
+  acc_t product[BLOCKS][SCORE_TILES];
+  const auto score_tile = [&]() __attribute__((always_inline)) {
+    if constexpr (V_FIRST) {
+      load_values(tile);
+      keep_order();
+    }
 //@ staged keys
     if constexpr (QUERY_IN_LDS) asm volatile("" ::: "memory"); // or its loads would move out of the loop
-    // Only tiles at an end of what rows see have tokens that some row does not see.
-    const int lane_first = tile * TILE + group * LIST;
-    const bool masked = lowest_end < (tile + 1) * TILE || (WINDOW > 0 && tile * TILE < highest_first);
-
-    acc_t product[BLOCKS][SCORE_TILES];
     UNROLL for (int b = 0; b < BLOCKS; b++)
       UNROLL for (int t = 0; t < SCORE_TILES; t++)
         UNROLL for (int a = 0; a < PER_LANE * RUN; a++) product[b][t][a] = 0;
@@ -398,16 +438,32 @@ KERNEL(THREADS) void heddle_decode(
             }
       }
       if (piece + K_BUFFERS < K_PIECES) load_k_piece(here, tile, piece + K_BUFFERS);
+      if constexpr (STEADY && K_PIECES > K_BUFFERS) {
+        if (piece + K_BUFFERS == K_PIECES - 1) {
+          keep_order();
+          load_values(tile);
+        }
+      }
     }
 //@ tail products
-    if (EARLY_LOADS && more) load_k_first(tile + WAVES);
+  };
 
+  // Their softmax and the products of values with it. `more`: there is a next tile, to be requested into registers.
+  // `masked`: some row does not see some token of this one.
+  const auto finish_tile = [&](bool more, bool masked) __attribute__((always_inline)) {
+    const int lane_first = tile * TILE + group * LIST;
+    if (!STEADY && EARLY_LOADS && more) load_k_first(tile + WAVES);
     float k_factor[SCALE_WORDS], v_log[V_PARTS][SCALE_WORDS];
     if constexpr (K_SCALED && K_PARTS == 1)
-      UNROLL for (int n = 0; n < SCALE_WORDS; n++) k_factor[n] = scale_value(scales.k[0][n]);
+      UNROLL for (int n = 0; n < SCALE_WORDS; n++) {
+        k_factor[n] = STEADY ? moved(scale_value(scales.k[0][n])) : scale_value(scales.k[0][n]);
+      }
     if constexpr (V_SCALED)
       UNROLL for (int part = 0; part < V_PARTS; part++)
-        UNROLL for (int n = 0; n < SCALE_WORDS; n++) v_log[part][n] = scale_log2(scales.v[part][n]);
+        UNROLL for (int n = 0; n < SCALE_WORDS; n++) {
+          v_log[part][n] = STEADY ? moved(scale_log2(scales.v[part][n])) : scale_log2(scales.v[part][n]);
+        }
+    if (STEADY && EARLY_LOADS && more) request_keys();
 
     // What row r sees of this lane's tokens, counted from the first of them.
     const auto seen_by = [&](int row) {
@@ -427,6 +483,7 @@ KERNEL(THREADS) void heddle_decode(
           if constexpr (K_SCALED && K_PARTS == 1 && !HAS_TAIL) s *= index_lane(k_factor[e / INDICES], e % INDICES);
           score(e)[place(e)] = capped(s);
         }
+        if (STEADY) keep_order();
         if (masked) {
           const token_span row = seen_by(column_of(b, c) / HEADS);
           UNROLL for (int e = 0; e < LIST; e++)
@@ -442,6 +499,7 @@ KERNEL(THREADS) void heddle_decode(
       }
 
 //@ staged values
+    if (STEADY) keep_order();
     if constexpr (ROWS == 1)
       if (masked) {
         clear_invisible<coded_values>(words.v, seen_by(0));
@@ -493,11 +551,14 @@ KERNEL(THREADS) void heddle_decode(
             UNROLL for (int f = 0; f < of::FRAGMENTS; f++) weights[b][f][e / V_ELEMENTS].w[word] = parts[f].w[word];
           }
         }
-      if (more && part == OUTPUT_PARTS - 1) {
-        if (!EARLY_LOADS) load_k_first(tile + WAVES);
+      if (STEADY && !EARLY_LOADS && more && part == OUTPUT_PARTS - 1) request_keys();
+      if (!STEADY && more && part == OUTPUT_PARTS - 1) {
+        const int next = tile + WAVES;
+        if (!EARLY_LOADS) load_k_first(next);
 //@ load_scales next
       }
 
+      if (STEADY) keep_order();
       // Where rows see different tokens each takes a pass of its own, in which V is 0 for what it does not see.
       const int passes = ROWS > 1 && masked ? rows : 1;
       for (int pass = 0; pass < passes; pass++) {
@@ -529,11 +590,38 @@ KERNEL(THREADS) void heddle_decode(
     };
     UNROLL for (int part = 0; part < V_PARTS; part++) add_values(coded_values(), words.v, part);
 //@ tail add values
-    if (more) {
+    if (STEADY && V_AHEAD && more) {
+      keep_order();
+      load_values(tile + WAVES);
+    }
+    if (!STEADY && more) {
       load_values(tile + WAVES);
       if (tile + 2 * WAVES < end) load_pages(ids, table, tile + 2 * WAVES, seen, index, group);
     }
 //@ staged next
+  };
+
+  // Only tiles at an end of what rows see have tokens that some row does not see.
+  const auto has_unseen = [&] { return lowest_end < (tile + 1) * TILE || (WINDOW > 0 && tile * TILE < highest_first); };
+
+  // STEADY: at every wait for a request another one is on its way behind it. In the loop they are made without a branch,
+  // since LLVM takes the fewest that are on their way on any of the paths that meet, and a wave's last tile, which has none
+  // to make, is taken by code of its own.
+  if constexpr (STEADY) {
+    for (; tile + WAVES < end; tile += WAVES) {
+      score_tile();
+      finish_tile(true, !ONLY_LAST_MASKED && has_unseen());
+    }
+    if (tile < end) {
+      score_tile();
+      finish_tile(false, has_unseen());
+    }
+  } else {
+    for (; tile < end; tile += WAVES) {
+      const bool more = STAGES == 0 && tile + WAVES < end, masked = has_unseen();
+      score_tile();
+      finish_tile(more, masked);
+    }
   }
 
   // The waves meet: every wave leaves its numbers a column in LDS (base, sum, and a top for each part), and its output,

@@ -104,7 +104,14 @@ DEVICE u32 pick_bytes(u32 high, u32 low, u32 selector) { return __builtin_amdgcn
 DEVICE void keep_order() { __builtin_amdgcn_sched_barrier(0); }
 
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
-DEVICE void pin(u32 &word) { asm volatile("" : "+v"(word)); }
+template <typename Word> DEVICE void pin(Word &word) { asm volatile("" : "+v"(word)); }
+
+// The word in a register of its own, at this point: where its old one is loaded anew, no copy waits for that load.
+template <typename Word> DEVICE Word moved(Word word) {
+  Word copy;
+  asm volatile("v_mov_b32 %0, %1" : "=v"(copy) : "v"(word));
+  return copy;
+}
 
 // The number as it is; but what follows from it is not worked out before a loop and kept.
 DEVICE int anew(int x) {
@@ -147,6 +154,9 @@ template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int
     words[byte / 4] = byte % 4 ? words[byte / 4] | x << byte % 4 * 8 : x;
   }
 }
+
+// Into the cache; nothing waits for it. Only gfx1250 has it.
+DEVICE void ask_for(const u8 *from) { __builtin_prefetch(from); }
 
 // Kernels start when the one before has ended.
 DEVICE void wait_for_previous() {}

@@ -66,7 +66,8 @@ DEVICE u32 pick_bytes(u32 high, u32 low, u32 selector) {
 DEVICE void keep_order() { asm volatile("" ::: "memory"); }
 
 // The word as it is, in a register, at this point: no instruction, but nothing moves across it.
-DEVICE void pin(u32 &word) { asm volatile("" : "+r"(word)); }
+template <typename Word> DEVICE void pin(Word &word) { asm volatile("" : "+r"(word)); }
+template <typename Word> DEVICE Word moved(Word word) { return word; }
 
 // The number as it is; but what follows from it is not worked out before a loop and kept.
 DEVICE int anew(int x) {
@@ -93,6 +94,9 @@ template <int BYTES, bool AGAIN = false> DEVICE void load_stream(u32 *words, int
     words[byte / 4] = byte % 4 ? words[byte / 4] | x << byte % 4 * 8 : x;
   }
 }
+
+// Into the cache; nothing waits for it.
+DEVICE void ask_for(const u8 *from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
 
 // Until the kernel before this one has ended and what it wrote is visible. Nothing that it may write is read earlier.
 DEVICE void wait_for_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }

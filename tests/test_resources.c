@@ -136,6 +136,10 @@ static void loop_is_as_planned(const built *b, const inspect_kernel *k) {
                 k->loop.load_bytes_16, wide);
   cr_expect_eq(k->all.scratch, 0, "%s uses scratch %d times", b->name, k->all.scratch);
   cr_expect_gt(k->loop.matrix, 0, "%s has no matrix instruction in its loop", b->name);
+  /* Requests in an order that leaves one on its way at every wait. */
+  if (p.structure == STRUCTURE_DIRECT && p.steady && p.k_pieces == 1 && !p.line)
+    cr_expect_eq(k->loop.draining, 0, "%s: nothing is on its way behind %d of %d waits", b->name,
+                 k->loop.draining, k->loop.waits);
   /* Packed: two elements an instruction. */
   int widened = (p.widen ? p.score_tiles * p.k_list : 0) + (p.value_widen ? p.value_tiles * p.list : 0);
   /* With the line of tiles the loop found is that over items, which converts their queries too. */

@@ -42,6 +42,7 @@ class Profile(CachedCase):
             tensors = {t['tensor']: t for t in decode['launches'][0]['tensors']}
             for name in ('k_cache', 'v_cache'):
                 self.assertEqual(tensors[name]['lines_read'] * 128, 256 * 128, target + ' ' + name)
+                self.assertEqual(tensors[name]['loads']['bytes'], 256 * 128, target + ' ' + name) # with one tile a wave, and none behind it
 
     def test_matrix_operations_do_at_least_what_attention_asks_for(self):
         decode = self.operation('decode', '--shape', '1x256x1', '--split', '1')
