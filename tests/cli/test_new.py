@@ -3,6 +3,7 @@ import itertools
 import json
 import os
 import pty
+import random
 import re
 import subprocess
 import unittest
@@ -175,6 +176,39 @@ class New(Case):
             self.assertEqual((fields['kv.k'], fields['kv.v']), made)
             self.heddle('match', spec, '--request', request, '--target', 'gfx942')
             self.assertEqual(value['declines'], [])
+
+    def test_what_random_tensors_are_read_as_serves_them(self):
+        """What is made of a complete description is taken by a match of it, whatever has an extent of 1 or no dimension at all."""
+        draw, made = random.Random(4), 0
+        for _ in range(60):
+            heads, page, dim, pages = draw.choice([1, 2, 8]), draw.choice([1, 4, 16, 64]), draw.choice([64, 80, 128]), draw.choice([7, 100])
+            dtype, x = draw.choice([('bf16', 8), ('fp8_e4m3fn', 16)])
+            layouts = {'nhd': [('b', pages), ('s', page), ('h', heads), ('d', dim)], 'hnd': [('b', pages), ('h', heads), ('s', page), ('d', dim)],
+                       'kx': [('b', pages), ('h', heads), ('d', dim // x), ('s', page), ('d', x)], 'hds': [('b', pages), ('h', heads), ('d', dim), ('s', page)],
+                       'vx': [('b', pages), ('h', heads), ('s', max(page // x, 1)), ('d', dim), ('s', min(page, x))]}
+            left_out = {axis for axis, extent in (('s', page), ('h', heads)) if extent == 1 and draw.random() < 0.5}
+
+            def cache(name):
+                shape = [extent for axis, extent in layouts[name] if not (axis in left_out and extent == 1)]
+                strides = [1]
+                for extent in shape[:0:-1]:
+                    strides.insert(0, strides[0] * extent)
+                strides[0] *= draw.choice([1, 2])  # K and V in turn in one buffer
+                return {'dtype': dtype, 'shape': shape, 'strides': strides}
+
+            k, v = draw.choice([('nhd', 'nhd'), ('hnd', 'hnd'), ('kx', 'vx'), ('kx', 'hds'), ('hds', 'hds')])
+            request = self.file('t.json', json.dumps({'kv_heads': heads, 'tensors': {
+                'q': {'dtype': 'bf16', 'shape': [3, heads * 4, dim]}, 'k_cache': cache(k), 'v_cache': cache(v), 'out': {'dtype': 'bf16', 'shape': [3, heads * 4, dim]},
+                'page_table': {'dtype': 'int32', 'shape': [3, 9]}, 'lengths': {'dtype': 'int32', 'shape': [3]}}}))
+            spec = self.folder / 'made.yaml'
+            done = subprocess.run([HEDDLE, 'new', '--from', request, '--page', str(page), '-o', spec, '--force'], capture_output=True, text=True, cwd=self.folder)
+            if done.returncode == 1 and 'new.' in done.stderr:  # several readings, or none
+                continue
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn('decline', done.stdout)
+            self.heddle('match', spec, '--request', request, '--target', 'gfx950')
+            made += 1
+        self.assertGreater(made, 45)
 
     def test_what_keeps_tensors_from_being_served_is_said_beside_the_spec_of_them(self):
         plain = {'dtype': 'bf16', 'shape': [100, 16, 8, 128]}
