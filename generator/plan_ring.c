@@ -136,7 +136,7 @@ static int stage_bytes(const contract *c, const ring_plan *p) {
 static int shared_bytes(const contract *c, const ring_plan *p) {
   int chunks = (p->q_parts * c->head_dim.qk + p->p_parts * p->tile) / CHUNK,
       operands = chunks * (2 * p->column_heads + 1) * 16, rows = 4 * (2 * 4 + 4 + 1 + 3) * p->column_heads;
-  int items = 2 * (2 * c->query.heads_per_kv * c->head_dim.qk + 48);
+  int items = p->consumers * 2 * (2 * c->query.heads_per_kv * c->head_dim.qk + 48);
   int exchange = (p->consumers - 1) * c->head_dim.v * p->column_heads * 4;
   return 256 + p->stages * stage_bytes(c, p) + p->consumers * (operands + rows) + items + exchange;
 }

@@ -4,11 +4,12 @@
 //@ solved
 // ---- decode, ring: one query row per sequence over a paged cache -------------------------------------------
 //
-// A workgroup takes one part of the line of tiles and runs through the (sequence, kv head) items in it. Producer warps
-// copy tiles of K, V and scales, as they lie in the cache, into a ring of stages in shared memory, without a stop from
-// item to item; consumer warpgroups take the stages in turn. Tokens, then channels, are the rows of the products, query
-// heads the columns. 8 bits are widened to fp16, exactly, on their way from shared memory into fragments: the fp8 products
-// of sm_90 sum with 14 bits, too few for large scores and for sums that cancel.
+// A workgroup takes one part of the line of tiles. Each of its teams, a consumer warpgroup with producer warps and stages
+// of its own, runs through the (sequence, kv head) items in its share of that part: producers copy tiles of K, V and scales,
+// as they lie in the cache, into a ring of stages in shared memory, without a stop from item to item, and the consumer takes
+// them from there. Tokens, then channels, are the rows of the products, query heads the columns. 8 bits are widened to fp16,
+// exactly, on their way from shared memory into fragments: the fp8 products of sm_90 sum with 14 bits, too few for large
+// scores and for sums that cancel.
 //
 // Scores carry log2(e) and log2(V scale): exp2 of them never exceeds 2^P_SHIFT whatever the scales are. A thread of warp
 // w and lane 4g + t holds tokens token_of(4 * product + w, half, g) and heads 8b + 2t, 8b + 2t + 1.
@@ -29,18 +30,19 @@ constexpr u32 Q_PART_BYTES = CHUNKS * CHUNK_BYTES, P_PART_BYTES = TOKEN_CHUNKS *
 constexpr u32 Q_BYTES = Q_PARTS * Q_PART_BYTES, P_BYTES = P_PARTS * P_PART_BYTES;
 // Bulk copies of a tile: K slices and one V copy for each piece. Else 16 bytes of K and of V a lane and step; a producer has
 // neighbouring tokens, and as many steps as PAGE_STEPS share a page.
+constexpr int TEAM_PRODUCERS = PRODUCERS / CONSUMERS, TEAM_STAGES = STAGES / CONSUMERS;
 constexpr int COPIES = TILE / PIECE * (K_SLICES + 1);
-constexpr int UNITS = K_ROW_BYTES / 16, STEPS = TILE * UNITS / (32 * PRODUCERS), STEP_TOKENS = 32 / UNITS;
+constexpr int UNITS = K_ROW_BYTES / 16, STEPS = TILE * UNITS / (32 * TEAM_PRODUCERS), STEP_TOKENS = 32 / UNITS;
 constexpr int PAGE_STEPS = PIECE > STEP_TOKENS ? PIECE / STEP_TOKENS : 1;
-constexpr int PAGES = BULK ? (COPIES + 32 * PRODUCERS - 1) / (32 * PRODUCERS) : STEPS / PAGE_STEPS; // a lane's, of a tile
+constexpr int PAGES = BULK ? (COPIES + 32 * TEAM_PRODUCERS - 1) / (32 * TEAM_PRODUCERS) : STEPS / PAGE_STEPS; // a lane's, of a tile
 constexpr int PARTIAL_RUN = 2 * VALUE_PRODUCTS;    // channels of a thread
 constexpr int SCALE_WARPS = SCALED ? TILE / 64 : 0; // producers that copy scales, of a tile's K and V four a lane
 
-// What a part has of one item, for the consumers; its query follows by itself. Two of them are under way.
+// What a team has of one item, for its consumer; the query follows by itself. Two of them are under way.
 struct shared_item {
   i64 item;                             // sequence * kv_heads + kv_head
-  int length, first_tile, end_tile;     // tokens of the sequence; tiles of it in the part
-  int whole, last;                      // all tiles are; nothing follows in the part
+  int length, first_tile, end_tile;     // tokens of the sequence; tiles of it in the team's share
+  int whole, divided, last;             // the part has all tiles; both teams have some; nothing follows in the share
   u64 full, empty;
 };
 
@@ -53,7 +55,7 @@ struct shared_rows {
   thread_heads tile_top[4][4]; // [warp][t]
   float q_scale[COLUMN_HEADS];
   float base[4][COLUMN_HEADS], sum[4][COLUMN_HEADS]; // [warp]
-  float meeting[3][COLUMN_HEADS];                    // of a consumer that isn't the first: top, base, sum
+  float meeting[3][COLUMN_HEADS];                    // of the second team: top, base, sum
 };
 
 // The token of row half * 8 + g in chunk 4 * product + w of sixteen rows of the score product: those of a warp. The weights
@@ -177,30 +179,56 @@ template <typename Operand, int PARTS> DEVICE void split_word(float *x, u32 *wor
 
 //@ line
 
+// The team's share [begin, end) of a part's tiles, the first half or the second, and its first tile. A middle close to an
+// item's end is moved there.
+struct team_share {
+  int begin, end;
+};
+DEVICE team_share share_of(const tile_line &line, int begin, int end, int team, line_place &at) {
+  const int near = (end - begin) / 16;
+  int middle = begin + (end - begin + 1) / 2;
+  if (middle < end && (team > 0 || near > 0)) {
+    line_place half = at;
+    if (at.tile + middle - begin < at.tiles)
+      half.tile += middle - begin;
+    else
+      half = place_at(line, middle);
+    if (half.tile <= near) {
+      middle -= half.tile;
+      half.tile = 0;
+    } else if (half.tiles - half.tile <= near) {
+      middle += half.tiles - half.tile;
+      next_item(line.lists, half);
+    }
+    if (team > 0) at = half;
+  }
+  return team > 0 ? team_share{middle, end} : team_share{begin, middle};
+}
+
 KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
 //@ arguments decode
 ) {
   extern __shared__ __align__(1024) u8 shared_memory[];
-  // full[STAGES], empty[STAGES]; from 256 the stages; each consumer's query and weights; two queries as they are stored;
-  // items; each consumer's rows; and the output of those that aren't the first
+  // full[STAGES], empty[STAGES]; from 256 the stages; each team's query and weights, two queries as they are stored, items,
+  // and rows; and the output that the second team leaves
   const u32 shared = shared_address(shared_memory);
   const u32 full = shared, empty = shared + 8 * STAGES, stages = shared + 256;
   u8 *const stage_memory = shared_memory + 256;
   u8 *const operand_memory = stage_memory + STAGES * STAGE_BYTES;
   u8 *const stored_queries = operand_memory + CONSUMERS * (Q_BYTES + P_BYTES);
-  shared_item *const items = (shared_item *)(stored_queries + 2 * QUERY_BYTES);
-  shared_rows *const consumer_rows = (shared_rows *)(items + 2);
-  float *const exchange = (float *)(consumer_rows + CONSUMERS);
+  shared_item *const all_items = (shared_item *)(stored_queries + CONSUMERS * 2 * QUERY_BYTES);
+  shared_rows *const team_rows = (shared_rows *)(all_items + CONSUMERS * 2);
+  float *const exchange = (float *)(team_rows + CONSUMERS);
 
   const int thread = thread_id(), warp = wave_id(), lane = lane_id();
   if (thread == CONSUMERS * 128) {
     for (int i = 0; i < STAGES; i++) {
-      arrivals_init(full + 8 * i, BULK ? PRODUCERS + 32 * SCALE_WARPS : 32 * PRODUCERS);
+      arrivals_init(full + 8 * i, BULK ? TEAM_PRODUCERS + 32 * SCALE_WARPS : 32 * TEAM_PRODUCERS);
       arrivals_init(empty + 8 * i, 4);
     }
-    for (int i = 0; i < 2; i++) {
-      arrivals_init(shared_address(&items[i].full), 1);
-      arrivals_init(shared_address(&items[i].empty), CONSUMERS * 4);
+    for (int i = 0; i < CONSUMERS * 2; i++) {
+      arrivals_init(shared_address(&all_items[i].full), 1);
+      arrivals_init(shared_address(&all_items[i].empty), 4);
     }
     arrivals_init_done();
   }
@@ -208,27 +236,36 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
 //@ early
   if (!early) wait_for_previous();
   let_next_start();
+  const int team = warp < CONSUMERS * 4 ? warp / 4 : (warp - CONSUMERS * 4) / TEAM_PRODUCERS;
+  shared_item *const items = all_items + team * 2;
+  u8 *const team_queries = stored_queries + team * 2 * QUERY_BYTES;
   if (warp >= CONSUMERS * 4) {
-    // ---- a producer: bulk copy c of a tile goes to producer c % PRODUCERS
+    // ---- a producer: bulk copy c of a tile goes to the team's producer c % TEAM_PRODUCERS
     give_registers<PRODUCER_REGISTERS>();
-    const int producer = warp - CONSUMERS * 4;
+    const int producer = (warp - CONSUMERS * 4) % TEAM_PRODUCERS;
 //@ page_lists
     const tile_line line = measure_line(source, splits);
     const int part = workgroup_x();
-    if (part >= line.parts) {
+    line_place at;
+    int end = 0; // of the part, in tiles of the line
+    team_share share = {0, 0};
+    if (part < line.parts) {
+      const int begin = part_begin(line, part, at);
+      end = part_end(line, part);
+      share = CONSUMERS > 1 ? share_of(line, begin, end, team, at) : team_share{begin, end};
+    }
+    if (share.begin == share.end) {
       if (producer == 0 && lane == 0) {
         items[0].end_tile = -1;
         arrive(shared_address(&items[0].full));
       }
       return;
     }
-    line_place at;
-    const int begin = part_begin(line, part, at), end = part_end(line, part); // of the line's tiles
-    int item = 0; // of the part
+    int item = 0; // of the share
     const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
     const u64 policy = read_once_policy();
     int pages[PAGES], scale_page = 0;
-    const auto copy_of = [&](int r) { return (lane + 32 * r) * PRODUCERS + producer; };
+    const auto copy_of = [&](int r) { return (lane + 32 * r) * TEAM_PRODUCERS + producer; };
     const auto copied_token = [&](int r) { // of the tile
       return BULK ? copy_of(r) / (K_SLICES + 1) * PIECE : (producer * STEPS + r) * STEP_TOKENS + lane / UNITS;
     };
@@ -247,27 +284,28 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       }
     };
     find_pages();
-    for (int i = 0; i < end - begin; i++) {
-      const int stage = i % STAGES, tile = at.tile, length = at.length;
+    for (int i = 0; i < share.end - share.begin; i++) {
+      const int stage = team * TEAM_STAGES + i % TEAM_STAGES, tile = at.tile, length = at.length;
       const int kv_head = LISTS_BY_HEAD ? (int)((u32)at.list % (u32)kv_heads) : at.kv_head;
       const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h * KV_K::BYTES;
       const u8 *v_head = (const u8 *)v_cache + (i64)kv_head * v_stride_h * KV_V::BYTES;
 //@ scale_heads
-      const bool begins = producer == PRODUCERS - 1 && (i == 0 || tile == 0); // an item
+      const bool begins = producer == TEAM_PRODUCERS - 1 && (i == 0 || tile == 0); // an item
       shared_item &next = items[item % 2];
       if (begins) {
         if (item >= 2) wait_for(shared_address(&next.empty), (item / 2 & 1) ^ 1);
         if (lane == 0) {
-          const int rest = end - begin - i;
+          const int rest = share.end - share.begin - i;
           next.item = (i64)at.list * source.heads + at.kv_head;
           next.length = length;
           next.first_tile = tile;
           next.end_tile = at.tiles - tile < rest ? at.tiles : tile + rest;
-          next.whole = tile == 0 && next.end_tile == at.tiles;
+          next.whole = tile == 0 && at.tiles <= end - share.begin - i;
+          next.divided = team > 0 ? i == 0 && tile > 0 : next.end_tile < at.tiles && share.end < end;
           next.last = next.end_tile - tile == rest;
         }
       }
-      if (i >= STAGES) wait_for(empty + 8 * stage, (i / STAGES & 1) ^ 1);
+      if (i >= TEAM_STAGES) wait_for(empty + 8 * stage, (i / TEAM_STAGES & 1) ^ 1);
       const u32 bar = full + 8 * stage, to = stages + stage * STAGE_BYTES;
       if constexpr (BULK) {
         u32 bytes = 0;
@@ -284,7 +322,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
           const i64 query = ((i64)at.list * source.heads + at.kv_head) * QUERY_BYTES;
           const u32 ready = shared_address(&next.full);
           arrive_expecting(ready, QUERY_BYTES);
-          copy_bulk(shared_address(stored_queries + item % 2 * QUERY_BYTES), (const u8 *)q + query, QUERY_BYTES, ready, policy);
+          copy_bulk(shared_address(team_queries + item % 2 * QUERY_BYTES), (const u8 *)q + query, QUERY_BYTES, ready, policy);
         }
         __syncwarp();
         item++;
@@ -316,7 +354,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       }
 //@ copy_scales
       if (!BULK || producer < SCALE_WARPS) arrive_after_copies(bar);
-      if (i + 1 == end - begin) break;
+      if (i + 1 == share.end - share.begin) break;
       if (++at.tile == at.tiles) next_item(source, at);
       find_pages();
     }
@@ -324,16 +362,16 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
     return;
   }
 
-  // ---- a consumer: every CONSUMERS-th tile
+  // ---- a team's consumer
   take_registers<CONSUMER_REGISTERS>();
   if (early) wait_for_previous();
-  const int consumer = warp / 4, w = warp % 4, g = lane / 4, t = lane % 4, member = thread % 128;
-  u8 *const q_memory = operand_memory + consumer * (Q_BYTES + P_BYTES), *const p_memory = q_memory + Q_BYTES;
+  const int w = warp % 4, g = lane / 4, t = lane % 4, member = thread % 128;
+  u8 *const q_memory = operand_memory + team * (Q_BYTES + P_BYTES), *const p_memory = q_memory + Q_BYTES;
   const u32 q_shared = shared_address(q_memory), p_shared = shared_address(p_memory);
-  shared_rows &row = consumer_rows[consumer];
+  shared_rows &row = team_rows[team];
 //@ logits
 //@ value_scale
-  const auto wait_for_warps = [&] { barrier_of(1 + consumer, 128); };
+  const auto wait_for_warps = [&] { barrier_of(1 + team, 128); };
   // Weights: [part][chunk][half][head][8], in the order of V's fragments. Lane 8m + i names the row of head i in block m.
   const u32 p_row = (lane / 16 * 4 + w) * CHUNK_BYTES + lane / 8 % 2 * COLUMN_HEADS * 16 + lane % 8 * 16;
   const auto head_of = [&](int j) { return j / 2 * 8 + 2 * t + j % 2; };
@@ -344,7 +382,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
   };
 
   const int q_head = member / CHUNKS, q_chunk = member % CHUNKS; // of the query: 16 channels a thread
-  for (int begun = 0, n = 0;; n++) { // tiles, and items, of the part
+  for (int begun = 0, n = 0;; n++) { // tiles, and items, of the share
     shared_item &here = items[n % 2];
     wait_for(shared_address(&here.full), n / 2 & 1);
     const int length = here.length, first_tile = here.first_tile, end_tile = here.end_tile;
@@ -356,7 +394,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       UNROLL for (int c = 0; c < 16; c++) x[c] = 0;
       if (q_head < HEADS) {
         u32 stored[8];
-        const u32 from = shared_address(stored_queries) + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32;
+        const u32 from = shared_address(team_queries) + n % 2 * QUERY_BYTES + (q_head * CHUNKS + q_chunk) * 32;
         load_own(stored, from);
         load_own(stored + 4, from + 16);
         UNROLL for (int c = 0; c < 8; c++) QUERY::unpack(stored[c], x + 2 * c);
@@ -403,9 +441,9 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++) output[m][0][j] = output[m][1][j] = 0;
     }
 
-    for (int tile = first_tile + (begun + consumer) % CONSUMERS; tile < end_tile; tile += CONSUMERS) {
-      const int i = begun + tile - first_tile, stage = i % STAGES;
-      wait_for(full + 8 * stage, i / STAGES & 1);
+    for (int tile = first_tile; tile < end_tile; tile++) {
+      const int i = begun + tile - first_tile, stage = team * TEAM_STAGES + i % TEAM_STAGES;
+      wait_for(full + 8 * stage, i / TEAM_STAGES & 1);
       const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_STAGE_BYTES;
       u8 *const v_memory = stage_memory + stage * STAGE_BYTES + K_STAGE_BYTES;
 
@@ -533,7 +571,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       }
     }
     const i64 item = here.item;
-    const bool whole = here.whole, last = here.last;
+    const bool whole = here.whole, divided = here.divided, last = here.last;
     wait_for_warps();
     if (lane == 0) arrive(shared_address(&here.empty));
     UNROLL for (int j = 0; j < PER_THREAD; j++) {
@@ -543,42 +581,39 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       UNROLL for (int m = 0; m < 4; m++) sum[j] += row.sum[m][head_of(j)] * exp2_fast(row.base[m][head_of(j)] - base[j]);
     }
 
-    // ---- the consumers meet: all but the first leave what they have and go on
-    if constexpr (CONSUMERS > 1) {
-      constexpr int FULL = 1 + CONSUMERS, EMPTY = 2 + CONSUMERS, OUTPUTS = VALUE_PRODUCTS * 2 * PER_THREAD;
-      const auto left = [&](int c, int m, int half, int j) -> float & {
-        return exchange[((c - 1) * OUTPUTS + (m * 2 + half) * PER_THREAD + j) * 128 + member];
-      };
-      if (consumer > 0) {
-        if (n > 0) barrier_of(EMPTY, CONSUMERS * 128);
-        UNROLL for (int j = 0; j < PER_THREAD; j++) {
-          UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
-            UNROLL for (int half = 0; half < 2; half++) left(consumer, m, half, j) = output[m][half][j];
-          if (w == 0 && g == 0) {
-            row.meeting[0][head_of(j)] = top[j];
-            row.meeting[1][head_of(j)] = base[j];
-            row.meeting[2][head_of(j)] = sum[j];
+    // ---- the teams meet in the item that both have: the second, which begins with it, leaves its part and goes on
+    if constexpr (CONSUMERS > 1)
+      if (divided) {
+        constexpr int LEFT = 1 + CONSUMERS;
+        const auto left = [&](int m, int half, int j) -> float & { return exchange[((m * 2 + half) * PER_THREAD + j) * 128 + member]; };
+        if (team > 0) {
+          UNROLL for (int j = 0; j < PER_THREAD; j++) {
+            UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
+              UNROLL for (int half = 0; half < 2; half++) left(m, half, j) = output[m][half][j];
+            if (w == 0 && g == 0) {
+              row.meeting[0][head_of(j)] = top[j];
+              row.meeting[1][head_of(j)] = base[j];
+              row.meeting[2][head_of(j)] = sum[j];
+            }
           }
+          arrive_at(LEFT, CONSUMERS * 128);
+          if (last) return;
+          continue;
         }
-        arrive_at(FULL, CONSUMERS * 128);
-        if (last) return;
-        continue;
-      }
-      barrier_of(FULL, CONSUMERS * 128);
-      UNROLL for (int c = 1; c < CONSUMERS; c++)
+        barrier_of(LEFT, CONSUMERS * 128);
+        const float(*const theirs)[COLUMN_HEADS] = team_rows[1].meeting;
         UNROLL for (int j = 0; j < PER_THREAD; j++) {
-          const float their_top = consumer_rows[c].meeting[0][head_of(j)], their_base = consumer_rows[c].meeting[1][head_of(j)];
+          const float their_top = theirs[0][head_of(j)], their_base = theirs[1][head_of(j)];
           const float new_top = max_of(top[j], their_top), new_base = max_of(base[j], their_base);
-          const float mine = exp2_fast(top[j] - new_top), theirs = exp2_fast(their_top - new_top);
-          sum[j] = sum[j] * exp2_fast(base[j] - new_base) + consumer_rows[c].meeting[2][head_of(j)] * exp2_fast(their_base - new_base);
+          const float mine = exp2_fast(top[j] - new_top), other = exp2_fast(their_top - new_top);
+          sum[j] = sum[j] * exp2_fast(base[j] - new_base) + theirs[2][head_of(j)] * exp2_fast(their_base - new_base);
           top[j] = new_top;
           base[j] = new_base;
           UNROLL for (int m = 0; m < VALUE_PRODUCTS; m++)
             UNROLL for (int half = 0; half < 2; half++)
-              output[m][half][j] = fused(left(c, m, half, j), theirs, output[m][half][j] * mine);
+              output[m][half][j] = fused(left(m, half, j), other, output[m][half][j] * mine);
         }
-      if (!last) arrive_at(EMPTY, CONSUMERS * 128);
-    }
+      }
 
     if (!whole) {
       float *const partials = (float *)workspace + (i64)(2 * workgroup_x() + (first_tile == 0 ? 1 : 0)) * (HEADS * PARTIAL_WORDS);
