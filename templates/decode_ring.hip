@@ -156,6 +156,16 @@ template <typename Stored> DEVICE void load_columns(u32 (*fragments)[TOKEN_CHUNK
   }
 }
 
+// 0 * NaN is NaN: V of tokens that do not exist becomes 0. Words 2 * half and 2 * half + 1 of a chunk have tokens of that half.
+DEVICE void clear_tokens(u32 (*fragment)[4], int t, int visible) {
+  UNROLL for (int c = 0; c < TOKEN_CHUNKS; c++)
+    UNROLL for (int half = 0; half < 2; half++) {
+      const int left = visible - token_of(c, half, 2 * t);
+      const u32 kept = left >= 2 ? ~0u : left == 1 ? 0xffffu : 0u;
+      UNROLL for (int m = 0; m < 2; m++) fragment[c][half * 2 + m] &= kept;
+    }
+}
+
 // 64 rows of fragments times N chunks of q or weights at `other`, in PARTS that are `part_bytes` apart.
 template <int N, typename Operand, int PARTS> DEVICE void multiply(float *sums, u32 (*fragment)[4], u32 other, u32 part_bytes) {
   products_begin();
@@ -445,7 +455,6 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       const int i = begun + tile - first_tile, stage = team * TEAM_STAGES + i % TEAM_STAGES;
       wait_for(full + 8 * stage, i / TEAM_STAGES & 1);
       const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_STAGE_BYTES;
-      u8 *const v_memory = stage_memory + stage * STAGE_BYTES + K_STAGE_BYTES;
 
       float products[PRODUCTS][COLUMN_HEADS / 2];
       UNROLL for (int m = 0; m < PRODUCTS; m++) {
@@ -465,22 +474,10 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       UNROLL for (int m = 0; m < PRODUCTS; m++)
         UNROLL for (int half = 0; half < 2; half++) {
           const int token = token_of(m * 4 + w, half, g);
-          const float *scales = (const float *)(v_memory + V_STAGE_BYTES);
+          const float *scales = (const float *)(stage_memory + stage * STAGE_BYTES + K_STAGE_BYTES + V_STAGE_BYTES);
           k_scale_of[m][half] = SCALED ? scales[token] : 1.0f;
           v_log[m][half] = SCALED ? log2_fast(scales[TILE + token]) : 0.0f;
         }
-      if (tail) { // 0 * NaN is NaN: V of tokens that do not exist becomes 0
-        constexpr int CLEARED = V_ROW_BYTES * V_CHUNK / 16; // units of 16 bytes that V_CHUNK tokens have
-        const int first = visible > 0 ? visible / V_CHUNK : 0;
-        for (int n = first * CLEARED + member; n < TILE / V_CHUNK * CLEARED; n += 128) {
-          const int token = n / CLEARED * V_CHUNK, channel = n % CLEARED * (HEAD_DIM_V / CLEARED);
-          u32 *const words = (u32 *)(v_memory + v_place(token, channel));
-          UNROLL for (int m = 0; m < 4; m++) {
-            const int keep = visible - token - (BY_ROWS ? 0 : m * KV_V::PER_WORD);
-            words[m] &= keep >= (BY_ROWS ? 1 : KV_V::PER_WORD) ? ~0u : keep <= 0 ? 0u : (1u << 8 * KV_V::BYTES * keep % 32) - 1u;
-          }
-        }
-      }
       products_wait();
 
       float score[PRODUCTS][2][PER_THREAD], weighted[PRODUCTS][2][PER_THREAD]; // without and with log2(V scale)
@@ -548,6 +545,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
           load_fragments<TOKEN_CHUNKS, KV_V>(fragments[m], lane, [&](int chunk) {
             return v_shared + v_place(chunk * V_CHUNK, m * 64 + w * 16 + lane % 16);
           });
+        if (tail) clear_tokens(fragments[m], t, visible);
         multiply<TOKEN_CHUNKS, V_OPERAND, P_PARTS>(value[m], fragments[m], p_shared, P_PART_BYTES);
       }
       products_wait();

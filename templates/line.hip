@@ -38,6 +38,15 @@ DEVICE int parts_of(int tiles, int splits) {
   return wanted < most ? wanted : most;
 }
 
+// The sum of `x` over the lanes up to this one.
+DEVICE int sum_upto(int x) {
+  UNROLL for (int step = 1; step < WAVE; step *= 2) {
+    const int earlier = lane_below(x, step);
+    x += lane_id() >= step ? earlier : 0;
+  }
+  return x;
+}
+
 DEVICE tile_line measure_line(const page_lists &lists, int splits) {
   const int count = lists.count;
   tile_line line = {lists, (count + WAVE - 1) / WAVE};
@@ -45,11 +54,7 @@ DEVICE tile_line measure_line(const page_lists &lists, int splits) {
   line.length = first < count ? list_length(lists, first) : 0;
   int own = first < count ? tiles_of(lists, line.length) : 0;
   UNROLL_BY_4 for (int list = first + 1; list < end; list++) own += tiles_of(lists, list_length(lists, list));
-  int upto = own;
-  UNROLL for (int step = 1; step < WAVE; step *= 2) {
-    const int earlier = lane_below(upto, step);
-    upto += lane_id() >= step ? earlier : 0;
-  }
+  const int upto = sum_upto(own);
   line.before = upto - own;
   line.tiles = lane_value(upto, WAVE - 1) * lists.heads;
   line.parts = parts_of(line.tiles, splits);
@@ -99,9 +104,18 @@ DEVICE line_place place_at(const tile_line &line, int position) {
   line_place at;
   at.list = owner * line.share;
   at.length = lane_value(line.length, owner);
-  while (before + tiles_of(line.lists, at.length) <= along) {
-    before += tiles_of(line.lists, at.length);
-    at.length = uniform(list_length(line.lists, ++at.list));
+  for (int ahead = line.share; ahead > 1; ahead -= WAVE) { // of the lane's lists: now one a lane
+    const int list = at.list + lane_id(), length = lane_id() < ahead && list < line.lists.count ? list_length(line.lists, list) : 0;
+    const int own = lane_id() < ahead ? tiles_of(line.lists, length) : 0, upto = before + sum_upto(own), all = lane_value(upto, WAVE - 1);
+    if (all > along || ahead <= WAVE) {
+      const int found = highest_lane(upto - own <= along && lane_id() < ahead);
+      at.list += found;
+      at.length = lane_value(length, found);
+      before = lane_value(upto - own, found);
+      break;
+    }
+    before = all;
+    at.list += WAVE;
   }
   at.tiles = tiles_of(line.lists, at.length);
   const int rest = position - before * line.lists.heads;
@@ -141,4 +155,11 @@ DEVICE int part_end(const tile_line &line, int part) {
   if (part + 1 == line.parts) return line.tiles;
   const int cut = cut_of(line, part + 1);
   return cut + move_of(line, place_at(line, cut));
+}
+
+// Whether the cut before a part runs through an item, at `at`, rather than lying between two or having been moved there.
+DEVICE bool cuts_item(const tile_line &line, int part, line_place &at) {
+  if (part <= 0 || part >= line.parts) return false;
+  at = place_at(line, cut_of(line, part));
+  return at.tile > 0 && move_of(line, at) == 0;
 }

@@ -4,8 +4,9 @@
 // lowest, and the sum of weights relative to 2^lowest; then the further highests where groups of channels or the
 // tail have their own. A part without visible tokens has sum 0 and maxima NEVER. A query is row * HEADS + head.
 //
-// A unit is an item, where they are fewer than the parts, else the cut behind a part. As many workgroups as `splits` are
-// dealt to the units; those of one number along y share a unit's outputs.
+// As many workgroups as `splits` are dealt to the parts. Those of a part take the item that its first cut runs through, else
+// the item that its second one does, and share its outputs with those of the other parts that do: as many workgroups for an
+// item as it has partial results, or one less.
 
 KERNEL_REGISTERS(MERGE_THREADS, MERGE_REGISTERS) void heddle_merge(
 //@ arguments merge
@@ -14,34 +15,22 @@ KERNEL_REGISTERS(MERGE_THREADS, MERGE_REGISTERS) void heddle_merge(
 //@ query_rows
 //@ page_lists
   const tile_line line = measure_line(source, splits);
-  const bool few = source.count * source.heads <= line.parts;
-  const int units = few ? source.count * source.heads : line.parts;
-  const int unit_shares = few ? (int)((u32)splits / (u32)units) : 1;
-  const int unit = few ? (int)((u32)workgroup_x() / (u32)unit_shares) : workgroup_x();
-  const int share = (workgroup_x() - unit * unit_shares) * MERGE_SHARES + workgroup_y(), shares = unit_shares * MERGE_SHARES;
-
-  int list = 0, list_head = 0, first_part = 0, last_part = 0;
-  if (unit < units && few) {
-    list = source.heads == 1 ? unit : (int)((u32)unit / (u32)source.heads);
-    list_head = unit - list * source.heads;
-    const int owner = line.share == 1 ? list : list / line.share;
-    int before = lane_value(line.before, owner), length = lane_value(line.length, owner);
-    for (int earlier = owner * line.share; earlier < list;) {
-      before += tiles_of(source, length);
-      length = uniform(list_length(source, ++earlier));
+  const int helpers = (int)((u32)splits / (u32)line.parts); // workgroups of a part
+  const int own = (int)((u32)workgroup_x() / (u32)helpers);
+  int list = 0, list_head = 0, first_part = 0, last_part = 0, share = 0, shares = 1;
+  if (own < line.parts) {
+    line_place at;
+    const int cut = cuts_item(line, own, at) ? own : own + 1;
+    if (cut == own || cuts_item(line, cut, at)) {
+      const int begin = cut_of(line, cut) - at.tile;
+      list = at.list;
+      list_head = at.kv_head;
+      first_part = first_part_of(line, begin, begin + at.tiles);
+      last_part = last_part_of(line, begin, begin + at.tiles);
+      const int skipped = cuts_item(line, first_part, at) ? 1 : 0; // the first part has another item to take
+      share = ((own - first_part - skipped) * helpers + workgroup_x() % helpers) * MERGE_SHARES + workgroup_y();
+      shares = (last_part - first_part + 1 - skipped) * helpers * MERGE_SHARES;
     }
-    const int tiles = tiles_of(source, length), begin = before * source.heads + list_head * tiles;
-    first_part = first_part_of(line, begin, begin + tiles);
-    last_part = last_part_of(line, begin, begin + tiles);
-  } else if (unit + 1 < units) {
-    const int cut = cut_of(line, unit + 1);
-    const line_place at = place_at(line, cut);
-    const int begin = cut - at.tile;
-    list = at.list;
-    list_head = at.kv_head;
-    first_part = first_part_of(line, begin, begin + at.tiles);
-    // an item belongs to the first of the cuts it runs across
-    last_part = move_of(line, at) != 0 || at.tile == 0 || first_part != unit ? first_part : last_part_of(line, begin, begin + at.tiles);
   }
   if (first_part == last_part) { // decode has written the output
     if (workgroup_x() == 0) wait_for_previous(); // the next kernel relies on this one for decode to have ended
