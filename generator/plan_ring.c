@@ -138,7 +138,8 @@ static int shared_bytes(const contract *c, const ring_plan *p) {
       operands = chunks * (2 * p->column_heads + 1) * 16, rows = 4 * (2 * 4 + 4 + 1 + 3) * p->column_heads;
   int items = p->consumers * 2 * (2 * c->query.heads_per_kv * c->head_dim.qk + 48);
   int exchange = (p->consumers - 1) * c->head_dim.v * p->column_heads * 4;
-  return 256 + p->stages * stage_bytes(c, p) + p->consumers * (operands + rows) + items + exchange;
+  int barriers = (3 * 8 * p->stages + 127) / 128 * 128;
+  return barriers + p->stages * stage_bytes(c, p) + p->consumers * (operands + rows) + items + exchange;
 }
 
 /* All warpgroups start with as many registers; then those that copy give theirs to those that compute. */

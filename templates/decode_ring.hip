@@ -20,6 +20,7 @@ constexpr float NEVER = -3.0e38f; // below every score, and finite: NEVER - NEVE
 constexpr int PRODUCTS = TILE / 64, VALUE_PRODUCTS = HEAD_DIM_V / 64; // of a warpgroup and tile
 constexpr int BLOCKS = COLUMN_HEADS / 8;          // blocks of eight columns
 constexpr int PER_THREAD = 2 * BLOCKS;            // heads of a thread
+constexpr u32 BARRIER_BYTES = (3 * 8 * STAGES + 127) / 128 * 128;
 constexpr u32 STAGE_BYTES = K_STAGE_BYTES + V_STAGE_BYTES + (SCALED ? 2 * TILE * 4 : 0);
 constexpr int K_ROW_BYTES = HEAD_DIM_QK * KV_K::BYTES, V_ROW_BYTES = HEAD_DIM_V * KV_V::BYTES; // of a token
 constexpr int CHUNKS = HEAD_DIM_QK / 16;          // of K and q: 16 channels
@@ -31,7 +32,7 @@ constexpr u32 Q_BYTES = Q_PARTS * Q_PART_BYTES, P_BYTES = P_PARTS * P_PART_BYTES
 // Bulk copies of a tile: K slices and one V copy for each piece. Else 16 bytes of K and of V a lane and step; a producer has
 // neighbouring tokens, and as many steps as PAGE_STEPS share a page.
 constexpr int TEAM_PRODUCERS = PRODUCERS / CONSUMERS, TEAM_STAGES = STAGES / CONSUMERS;
-constexpr int COPIES = TILE / PIECE * (K_SLICES + 1);
+constexpr int K_COPIES = TILE / PIECE * K_SLICES, COPIES = K_COPIES + TILE / PIECE;
 constexpr int UNITS = K_ROW_BYTES / 16, STEPS = TILE * UNITS / (32 * TEAM_PRODUCERS), STEP_TOKENS = 32 / UNITS;
 constexpr int PAGE_STEPS = PIECE > STEP_TOKENS ? PIECE / STEP_TOKENS : 1;
 constexpr int PAGES = BULK ? (COPIES + 32 * TEAM_PRODUCERS - 1) / (32 * TEAM_PRODUCERS) : STEPS / PAGE_STEPS; // a lane's, of a tile
@@ -189,41 +190,15 @@ template <typename Operand, int PARTS> DEVICE void split_word(float *x, u32 *wor
 
 //@ line
 
-// The team's share [begin, end) of a part's tiles, the first half or the second, and its first tile. A middle close to an
-// item's end is moved there.
-struct team_share {
-  int begin, end;
-};
-DEVICE team_share share_of(const tile_line &line, int begin, int end, int team, line_place &at) {
-  const int near = (end - begin) / 16;
-  int middle = begin + (end - begin + 1) / 2;
-  if (middle < end && (team > 0 || near > 0)) {
-    line_place half = at;
-    if (at.tile + middle - begin < at.tiles)
-      half.tile += middle - begin;
-    else
-      half = place_at(line, middle);
-    if (half.tile <= near) {
-      middle -= half.tile;
-      half.tile = 0;
-    } else if (half.tiles - half.tile <= near) {
-      middle += half.tiles - half.tile;
-      next_item(line.lists, half);
-    }
-    if (team > 0) at = half;
-  }
-  return team > 0 ? team_share{middle, end} : team_share{begin, middle};
-}
-
 KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
 //@ arguments decode
 ) {
   extern __shared__ __align__(1024) u8 shared_memory[];
-  // full[STAGES], empty[STAGES]; from 256 the stages; each team's query and weights, two queries as they are stored, items,
+  // barriers: K's and V's arrival and the end of use of each stage; the stages; each team's query and weights, two queries as they are stored, items,
   // and rows; and the output that the second team leaves
   const u32 shared = shared_address(shared_memory);
-  const u32 full = shared, empty = shared + 8 * STAGES, stages = shared + 256;
-  u8 *const stage_memory = shared_memory + 256;
+  const u32 k_full = shared, v_full = k_full + 8 * STAGES, empty = v_full + 8 * STAGES, stages = shared + BARRIER_BYTES;
+  u8 *const stage_memory = shared_memory + BARRIER_BYTES;
   u8 *const operand_memory = stage_memory + STAGES * STAGE_BYTES;
   u8 *const stored_queries = operand_memory + CONSUMERS * (Q_BYTES + P_BYTES);
   shared_item *const all_items = (shared_item *)(stored_queries + CONSUMERS * 2 * QUERY_BYTES);
@@ -231,24 +206,13 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
   float *const exchange = (float *)(team_rows + CONSUMERS);
 
   const int thread = thread_id(), warp = wave_id(), lane = lane_id();
-  if (thread == CONSUMERS * 128) {
-    for (int i = 0; i < STAGES; i++) {
-      arrivals_init(full + 8 * i, BULK ? TEAM_PRODUCERS + 32 * SCALE_WARPS : 32 * TEAM_PRODUCERS);
-      arrivals_init(empty + 8 * i, 4);
-    }
-    for (int i = 0; i < CONSUMERS * 2; i++) {
-      arrivals_init(shared_address(&all_items[i].full), 1);
-      arrivals_init(shared_address(&all_items[i].empty), 4);
-    }
-    arrivals_init_done();
-  }
-  __syncthreads();
 //@ early
   if (!early) wait_for_previous();
   let_next_start();
   const int team = warp < CONSUMERS * 4 ? warp / 4 : (warp - CONSUMERS * 4) / TEAM_PRODUCERS;
   shared_item *const items = all_items + team * 2;
   u8 *const team_queries = stored_queries + team * 2 * QUERY_BYTES;
+  const auto meet_all = [] { barrier_of(0, THREADS); };
   if (warp >= CONSUMERS * 4) {
     // ---- a producer: bulk copy c of a tile goes to the team's producer c % TEAM_PRODUCERS
     give_registers<PRODUCER_REGISTERS>();
@@ -256,28 +220,22 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
 //@ page_lists
     const tile_line line = measure_line(source, splits);
     const int part = workgroup_x();
-    line_place at;
-    int end = 0; // of the part, in tiles of the line
-    team_share share = {0, 0};
-    if (part < line.parts) {
-      const int begin = part_begin(line, part, at);
-      end = part_end(line, part);
-      share = CONSUMERS > 1 ? share_of(line, begin, end, team, at) : team_share{begin, end};
-    }
-    if (share.begin == share.end) {
-      if (producer == 0 && lane == 0) {
-        items[0].end_tile = -1;
-        arrive(shared_address(&items[0].full));
-      }
-      return;
-    }
+    // The team's share of the part's tiles, the first half or the second, from its first cut to its last one.
+    const int first_cut = cut_of(line, part), next_cut = cut_of(line, part + 1);
+    const int middle = first_cut + (next_cut - first_cut + 1) / 2, middle_near = line.near / 2;
+    const bool leads = team == 0, ends = team + 1 == CONSUMERS; // the part begins and ends with this share
+    const int first = leads ? first_cut : middle, last = ends ? next_cut : middle;
+    const bool busy = part < line.parts && first < last;
+    line_place at = {};
+    int begin = 0;
+    if (busy) begin = place_cut(line, first, leads ? line.near : middle_near, at);
     int item = 0; // of the share
     const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
     const u64 policy = read_once_policy();
     int pages[PAGES], scale_page = 0;
     const auto copy_of = [&](int r) { return (lane + 32 * r) * TEAM_PRODUCERS + producer; };
     const auto copied_token = [&](int r) { // of the tile
-      return BULK ? copy_of(r) / (K_SLICES + 1) * PIECE : (producer * STEPS + r) * STEP_TOKENS + lane / UNITS;
+      return BULK ? (copy_of(r) < K_COPIES ? copy_of(r) / K_SLICES : copy_of(r) - K_COPIES) * PIECE : (producer * STEPS + r) * STEP_TOKENS + lane / UNITS;
     };
     const int scale_unit = producer * 32 + lane;
     const auto find_pages = [&] { // a tile ahead of its copies
@@ -293,8 +251,18 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
         scale_page = table[(u32)(token < last ? token : last) / PAGE];
       }
     };
-    find_pages();
-    for (int i = 0; i < share.end - share.begin; i++) {
+    if (busy) find_pages();
+    meet_all(); // the barriers are there
+    if (!busy) {
+      if (producer == 0 && lane == 0) {
+        items[0].end_tile = -1;
+        arrive(shared_address(&items[0].full));
+      }
+      return;
+    }
+    const int end = end_of_cut(line, last, ends ? line.near : middle_near);
+    const int part_end = ends ? end : end_of_cut(line, next_cut, line.near);
+    for (int i = 0; i < end - begin; i++) {
       const int stage = team * TEAM_STAGES + i % TEAM_STAGES, tile = at.tile, length = at.length;
       const int kv_head = LISTS_BY_HEAD ? (int)((u32)at.list % (u32)kv_heads) : at.kv_head;
       const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h * KV_K::BYTES;
@@ -305,25 +273,33 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       if (begins) {
         if (item >= 2) wait_for(shared_address(&next.empty), (item / 2 & 1) ^ 1);
         if (lane == 0) {
-          const int rest = share.end - share.begin - i;
+          const int rest = end - begin - i;
           next.item = (i64)at.list * source.heads + at.kv_head;
           next.length = length;
           next.first_tile = tile;
           next.end_tile = at.tiles - tile < rest ? at.tiles : tile + rest;
-          next.whole = tile == 0 && at.tiles <= end - share.begin - i;
-          next.divided = team > 0 ? i == 0 && tile > 0 : next.end_tile < at.tiles && share.end < end;
+          next.whole = tile == 0 && at.tiles <= part_end - begin - i;
+          next.divided = leads ? next.end_tile < at.tiles && end < part_end : i == 0 && tile > 0;
           next.last = next.end_tile - tile == rest;
         }
       }
       if (i >= TEAM_STAGES) wait_for(empty + 8 * stage, (i / TEAM_STAGES & 1) ^ 1);
-      const u32 bar = full + 8 * stage, to = stages + stage * STAGE_BYTES;
+      const u32 k_bar = k_full + 8 * stage, v_bar = v_full + 8 * stage, to = stages + stage * STAGE_BYTES;
+      const auto copies = [&](int r, bool k) { // whether this copy is one, of K or of V
+        return copy_of(r) < COPIES && (copy_of(r) < K_COPIES) == k && tile * TILE + copied_token(r) < length;
+      };
       if constexpr (BULK) {
-        u32 bytes = 0;
-        UNROLL for (int r = 0; r < PAGES; r++)
-          if (copy_of(r) < COPIES && tile * TILE + copied_token(r) < length)
-            bytes += copy_of(r) % (K_SLICES + 1) < K_SLICES ? PIECE * K_ROW_BYTES / K_SLICES : PIECE * V_ROW_BYTES;
-        bytes = warp_sum(bytes);
-        if (lane == 0) arrive_expecting(bar, bytes);
+        u32 k_bytes = 0, v_bytes = 0;
+        UNROLL for (int r = 0; r < PAGES; r++) {
+          if (copies(r, true)) k_bytes += PIECE * K_ROW_BYTES / K_SLICES;
+          if (copies(r, false)) v_bytes += PIECE * V_ROW_BYTES;
+        }
+        k_bytes = warp_sum(k_bytes);
+        v_bytes = warp_sum(v_bytes);
+        if (lane == 0) {
+          arrive_expecting(k_bar, k_bytes);
+          arrive_expecting(v_bar, v_bytes);
+        }
         __syncwarp();
       }
       if (early && i == 0) wait_for_previous();
@@ -337,34 +313,46 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
         __syncwarp();
         item++;
       }
+      // scales and K first: scores are computed while V is on its way
+//@ copy_scales
+      if (BULK && producer < SCALE_WARPS) arrive_after_copies(k_bar);
       if constexpr (BULK) {
         UNROLL for (int r = 0; r < PAGES; r++) {
-          const int piece = copied_token(r), slice = copy_of(r) % (K_SLICES + 1), token = tile * TILE + piece;
-          if (copy_of(r) >= COPIES || token >= length) continue;
-          const u32 slot = (u32)token % PAGE;
-          if (slice < K_SLICES)
+          const int piece = copied_token(r), slice = copy_of(r) % K_SLICES;
+          const u32 slot = (u32)(tile * TILE + piece) % PAGE;
+          if (copies(r, true))
             copy_bulk(to + k_place(piece) + slice * K_CHANNEL_STRIDE,
                       k_head + (pages[r] * k_stride_b + k_offset(slot, slice * (16 / KV_K::BYTES), k_heads_stride)) * KV_K::BYTES,
-                      PIECE * K_ROW_BYTES / K_SLICES, bar, policy);
-          else
+                      PIECE * K_ROW_BYTES / K_SLICES, k_bar, policy);
+        }
+        UNROLL for (int r = 0; r < PAGES; r++) {
+          const int piece = copied_token(r);
+          const u32 slot = (u32)(tile * TILE + piece) % PAGE;
+          if (copies(r, false))
             copy_bulk(to + K_STAGE_BYTES + v_place(piece, 0),
-                      v_head + (pages[r] * v_stride_b + v_offset(slot, 0, v_heads_stride)) * KV_V::BYTES, PIECE * V_ROW_BYTES, bar,
+                      v_head + (pages[r] * v_stride_b + v_offset(slot, 0, v_heads_stride)) * KV_V::BYTES, PIECE * V_ROW_BYTES, v_bar,
                       policy);
         }
       } else {
+        const int unit = lane % UNITS * 16;
         UNROLL for (int r = 0; r < STEPS; r++) {
-          const int row = copied_token(r), token = tile * TILE + row, unit = lane % UNITS * 16, page = pages[r / PAGE_STEPS];
-          if (token >= length) continue;
+          const int row = copied_token(r), token = tile * TILE + row;
           const u32 slot = (u32)token % PAGE;
-          copy_16_once(to + k_place(row) + unit, k_head + (page * k_stride_b + k_offset(slot, 0, k_heads_stride)) * KV_K::BYTES + unit,
-                       policy);
-          copy_16_once(to + K_STAGE_BYTES + v_place(row, 0) + unit,
-                       v_head + (page * v_stride_b + v_offset(slot, 0, v_heads_stride)) * KV_V::BYTES + unit, policy);
+          if (token < length)
+            copy_16_once(to + k_place(row) + unit,
+                         k_head + (pages[r / PAGE_STEPS] * k_stride_b + k_offset(slot, 0, k_heads_stride)) * KV_K::BYTES + unit, policy);
         }
+        arrive_after_copies(k_bar);
+        UNROLL for (int r = 0; r < STEPS; r++) {
+          const int row = copied_token(r), token = tile * TILE + row;
+          const u32 slot = (u32)token % PAGE;
+          if (token < length)
+            copy_16_once(to + K_STAGE_BYTES + v_place(row, 0) + unit,
+                         v_head + (pages[r / PAGE_STEPS] * v_stride_b + v_offset(slot, 0, v_heads_stride)) * KV_V::BYTES + unit, policy);
+        }
+        arrive_after_copies(v_bar);
       }
-//@ copy_scales
-      if (!BULK || producer < SCALE_WARPS) arrive_after_copies(bar);
-      if (i + 1 == share.end - share.begin) break;
+      if (i + 1 == end - begin) break;
       if (++at.tile == at.tiles) next_item(source, at);
       find_pages();
     }
@@ -373,6 +361,19 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
   }
 
   // ---- a team's consumer
+  if (thread == 0) {
+    for (int i = 0; i < STAGES; i++) {
+      arrivals_init(k_full + 8 * i, BULK ? TEAM_PRODUCERS + 32 * SCALE_WARPS : 32 * TEAM_PRODUCERS);
+      arrivals_init(v_full + 8 * i, BULK ? TEAM_PRODUCERS : 32 * TEAM_PRODUCERS);
+      arrivals_init(empty + 8 * i, 4);
+    }
+    for (int i = 0; i < CONSUMERS * 2; i++) {
+      arrivals_init(shared_address(&all_items[i].full), 1);
+      arrivals_init(shared_address(&all_items[i].empty), 4);
+    }
+    arrivals_init_done();
+  }
+  meet_all();
   take_registers<CONSUMER_REGISTERS>();
   if (early) wait_for_previous();
   const int w = warp % 4, g = lane / 4, t = lane % 4, member = thread % 128;
@@ -453,7 +454,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
 
     for (int tile = first_tile; tile < end_tile; tile++) {
       const int i = begun + tile - first_tile, stage = team * TEAM_STAGES + i % TEAM_STAGES;
-      wait_for(full + 8 * stage, i / TEAM_STAGES & 1);
+      wait_for(k_full + 8 * stage, i / TEAM_STAGES & 1);
       const u32 k_shared = stages + stage * STAGE_BYTES, v_shared = k_shared + K_STAGE_BYTES;
 
       float products[PRODUCTS][COLUMN_HEADS / 2];
@@ -536,6 +537,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       publish_shared();
       wait_for_warps();
 
+      wait_for(v_full + 8 * stage, i / TEAM_STAGES & 1);
       float value[VALUE_PRODUCTS][COLUMN_HEADS / 2];
       u32 fragments[VALUE_PRODUCTS][TOKEN_CHUNKS][4];
       if constexpr (BY_ROWS)

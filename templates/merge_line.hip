@@ -15,8 +15,8 @@ KERNEL_REGISTERS(MERGE_THREADS, MERGE_REGISTERS) void heddle_merge(
 //@ query_rows
 //@ page_lists
   const tile_line line = measure_line(source, splits);
-  const int helpers = (int)((u32)splits / (u32)line.parts); // workgroups of a part
-  const int own = (int)((u32)workgroup_x() / (u32)helpers);
+  const int helpers = quotient((u32)splits, (u32)line.parts); // workgroups of a part
+  const int own = quotient((u32)workgroup_x(), (u32)helpers);
   int list = 0, list_head = 0, first_part = 0, last_part = 0, share = 0, shares = 1;
   if (own < line.parts) {
     line_place at;
@@ -28,7 +28,7 @@ KERNEL_REGISTERS(MERGE_THREADS, MERGE_REGISTERS) void heddle_merge(
       first_part = first_part_of(line, begin, begin + at.tiles);
       last_part = last_part_of(line, begin, begin + at.tiles);
       const int skipped = cuts_item(line, first_part, at) ? 1 : 0; // the first part has another item to take
-      share = ((own - first_part - skipped) * helpers + workgroup_x() % helpers) * MERGE_SHARES + workgroup_y();
+      share = ((own - first_part - skipped) * helpers + workgroup_x() - own * helpers) * MERGE_SHARES + workgroup_y();
       shares = (last_part - first_part + 1 - skipped) * helpers * MERGE_SHARES;
     }
   }
