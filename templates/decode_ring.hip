@@ -47,6 +47,8 @@ struct shared_item {
   u64 full, empty;
 };
 
+constexpr int ITEM_ARRIVALS = 2; // its query is asked for, and what it is is there
+
 // A number for each head of a thread.
 struct __align__(4 * PER_THREAD) thread_heads {
   float x[PER_THREAD];
@@ -256,13 +258,12 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
     if (!busy) {
       if (producer == 0 && lane == 0) {
         items[0].end_tile = -1;
-        arrive(shared_address(&items[0].full));
+        UNROLL for (int n = 0; n < ITEM_ARRIVALS; n++) arrive(shared_address(&items[0].full));
       }
       return;
     }
-    const int end = end_of_cut(line, last, ends ? line.near : middle_near);
-    const int part_end = ends ? end : end_of_cut(line, next_cut, line.near);
-    for (int i = 0; i < end - begin; i++) {
+    int end = 0, end_of_part = 0; // of the share, and of the part: found while the first tile is on its way
+    for (int i = 0;; i++) {
       const int stage = team * TEAM_STAGES + i % TEAM_STAGES, tile = at.tile, length = at.length;
       const int kv_head = LISTS_BY_HEAD ? (int)((u32)at.list % (u32)kv_heads) : at.kv_head;
       const u8 *k_head = (const u8 *)k_cache + (i64)kv_head * k_stride_h * KV_K::BYTES;
@@ -270,19 +271,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
 //@ scale_heads
       const bool begins = producer == TEAM_PRODUCERS - 1 && (i == 0 || tile == 0); // an item
       shared_item &next = items[item % 2];
-      if (begins) {
-        if (item >= 2) wait_for(shared_address(&next.empty), (item / 2 & 1) ^ 1);
-        if (lane == 0) {
-          const int rest = end - begin - i;
-          next.item = (i64)at.list * source.heads + at.kv_head;
-          next.length = length;
-          next.first_tile = tile;
-          next.end_tile = at.tiles - tile < rest ? at.tiles : tile + rest;
-          next.whole = tile == 0 && at.tiles <= part_end - begin - i;
-          next.divided = leads ? next.end_tile < at.tiles && end < part_end : i == 0 && tile > 0;
-          next.last = next.end_tile - tile == rest;
-        }
-      }
+      if (begins && item >= 2) wait_for(shared_address(&next.empty), (item / 2 & 1) ^ 1);
       if (i >= TEAM_STAGES) wait_for(empty + 8 * stage, (i / TEAM_STAGES & 1) ^ 1);
       const u32 k_bar = k_full + 8 * stage, v_bar = v_full + 8 * stage, to = stages + stage * STAGE_BYTES;
       const auto copies = [&](int r, bool k) { // whether this copy is one, of K or of V
@@ -352,6 +341,21 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
         }
         arrive_after_copies(v_bar);
       }
+      if (i == 0) {
+        end = end_of_cut(line, last, ends ? line.near : middle_near);
+        end_of_part = ends ? end : end_of_cut(line, next_cut, line.near);
+      }
+      if (begins && lane == 0) {
+        const int rest = end - begin - i;
+        next.item = (i64)at.list * source.heads + at.kv_head;
+        next.length = length;
+        next.first_tile = tile;
+        next.end_tile = at.tiles - tile < rest ? at.tiles : tile + rest;
+        next.whole = tile == 0 && at.tiles <= end_of_part - begin - i;
+        next.divided = leads ? next.end_tile < at.tiles && end < end_of_part : i == 0 && tile > 0;
+        next.last = next.end_tile - tile == rest;
+        arrive(shared_address(&next.full));
+      }
       if (i + 1 == end - begin) break;
       if (++at.tile == at.tiles) next_item(source, at);
       find_pages();
@@ -368,7 +372,7 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
       arrivals_init(empty + 8 * i, 4);
     }
     for (int i = 0; i < CONSUMERS * 2; i++) {
-      arrivals_init(shared_address(&all_items[i].full), 1);
+      arrivals_init(shared_address(&all_items[i].full), ITEM_ARRIVALS);
       arrivals_init(shared_address(&all_items[i].empty), 4);
     }
     arrivals_init_done();

@@ -25,11 +25,13 @@ DEVICE int quotient(u32 a, u32 b) {
   return (int)q;
 }
 
+constexpr int LINE_KEPT = 4; // lengths that a lane keeps
+
 // The lists are dealt to the lanes of a wave, `share` consecutive ones each.
 struct tile_line {
   page_lists lists;
   int share;
-  int length; // of this lane's first list
+  int lengths[LINE_KEPT]; // of this lane's first lists
   int before; // tiles of one kv head before this lane's lists
   int tiles;  // of all items
   int parts, part_tiles, more; // tiles = parts * part_tiles + more; no part is empty
@@ -59,9 +61,10 @@ DEVICE tile_line measure_line(const page_lists &lists, int splits) {
   const int count = lists.count;
   tile_line line = {lists, (count + WAVE - 1) / WAVE};
   const int first = lane_id() * line.share, end = first + line.share < count ? first + line.share : count;
-  line.length = first < count ? list_length(lists, first) : 0;
-  int own = first < count ? tiles_of(lists, line.length) : 0;
-  UNROLL_BY_4 for (int list = first + 1; list < end; list++) own += tiles_of(lists, list_length(lists, list));
+  UNROLL for (int i = 0; i < LINE_KEPT; i++) line.lengths[i] = first + i < end ? list_length(lists, first + i) : 0;
+  int own = 0;
+  UNROLL for (int i = 0; i < LINE_KEPT; i++) own += first + i < end ? tiles_of(lists, line.lengths[i]) : 0;
+  UNROLL_BY_4 for (int list = first + LINE_KEPT; list < end; list++) own += tiles_of(lists, list_length(lists, list));
   const int upto = sum_upto(own);
   line.before = upto - own;
   line.tiles = lane_value(upto, WAVE - 1) * lists.heads;
@@ -105,26 +108,35 @@ DEVICE int length_behind(const page_lists &lists, int list) {
 
 // All lanes of a wave take part.
 DEVICE line_place place_at(const tile_line &line, int position) {
-  const bool one = line.lists.heads == 1; // divisions take long
+  const bool one = line.lists.heads == 1; // no divisions
   const int along = one ? position : quotient((u32)position, (u32)line.lists.heads); // in tiles of one kv head
   const int owner = highest_lane(line.before <= along);
   int before = lane_value(line.before, owner);
   line_place at;
   at.list = owner * line.share;
-  at.length = lane_value(line.length, owner);
-  for (int ahead = line.share; ahead > 1; ahead -= WAVE) { // of the lane's lists: now one a lane
-    const int list = at.list + lane_id(), length = lane_id() < ahead && list < line.lists.count ? list_length(line.lists, list) : 0;
-    const int own = lane_id() < ahead ? tiles_of(line.lists, length) : 0, upto = before + sum_upto(own), all = lane_value(upto, WAVE - 1);
-    if (all > along || ahead <= WAVE) {
-      const int found = highest_lane(upto - own <= along && lane_id() < ahead);
-      at.list += found;
-      at.length = lane_value(length, found);
-      before = lane_value(upto - own, found);
-      break;
+  at.length = lane_value(line.lengths[0], owner);
+  if (line.share <= LINE_KEPT)
+    UNROLL for (int i = 1; i < LINE_KEPT; i++) {
+      const int length = lane_value(line.lengths[i], owner), end = before + tiles_of(line.lists, at.length);
+      if (at.list != owner * line.share + i - 1 || end > along) continue;
+      before = end;
+      at.length = length;
+      at.list++;
     }
-    before = all;
-    at.list += WAVE;
-  }
+  else
+    for (int ahead = line.share; ahead > 0; ahead -= WAVE) { // of the lane's lists: now one a lane
+      const int list = at.list + lane_id(), length = lane_id() < ahead && list < line.lists.count ? list_length(line.lists, list) : 0;
+      const int own = lane_id() < ahead ? tiles_of(line.lists, length) : 0, upto = before + sum_upto(own), all = lane_value(upto, WAVE - 1);
+      if (all > along || ahead <= WAVE) {
+        const int found = highest_lane(upto - own <= along && lane_id() < ahead);
+        at.list += found;
+        at.length = lane_value(length, found);
+        before = lane_value(upto - own, found);
+        break;
+      }
+      before = all;
+      at.list += WAVE;
+    }
   at.tiles = tiles_of(line.lists, at.length);
   const int rest = position - before * line.lists.heads;
   at.kv_head = one ? 0 : quotient((u32)rest, (u32)at.tiles);

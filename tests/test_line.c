@@ -18,9 +18,11 @@ enum {
   ROWS = 3,
   RESIDENT = 3,
   LEAST = 4,
-  MAX_LISTS = 200,
+  FEW_LISTS = 200,
+  MAX_LISTS = 5000,
   MAX_HEADS = 4,
-  MAX_SPLITS = 300
+  MAX_SPLITS = 300,
+  FIELDS = 9 /* of a part */
 };
 
 typedef struct fixture {
@@ -123,7 +125,7 @@ static int parts_of(const fixture *f, int tiles, int splits) {
 }
 
 /* What pictures of a launch say of its parts. */
-static void drawn_as_it_runs(const int *lengths, int count, int heads, int splits, int (*rows)[8]) {
+static void drawn_as_it_runs(const int *lengths, int count, int heads, int splits, int (*rows)[FIELDS]) {
   schedule s = {.on_line = true,
                 .tile_tokens = TILE,
                 .seqs = count,
@@ -143,7 +145,7 @@ static void drawn_as_it_runs(const int *lengths, int count, int heads, int split
 }
 
 static void parts_hold_every_tile_once(fixture *f, const int *lengths, int count, int heads, int splits) {
-  static int rows[MAX_SPLITS][8], bounds[MAX_LISTS * MAX_HEADS][2], ends[MAX_LISTS * MAX_HEADS][2];
+  static int rows[MAX_SPLITS][FIELDS], bounds[MAX_LISTS * MAX_HEADS][2], ends[MAX_LISTS * MAX_HEADS][2];
   int tiles = 0;
   for (int i = 0; i < count; i++)
     for (int h = 0; h < heads; h++) {
@@ -181,6 +183,7 @@ static void parts_hold_every_tile_once(fixture *f, const int *lengths, int count
                   row[5] == tiles_of(f, lengths[list]) && row[6] == lengths[list] &&
                   row[7] == (list + 1 < count ? lengths[list + 1] : 0),
               "part %d begins with tile %d of list %d, head %d", p, row[4], row[2], row[3]);
+    cr_assert_eq(row[8], row[4] > 0, "part %d begins %s an item", p, row[4] > 0 ? "within" : "with");
   }
   cr_assert_eq(rows[parts - 1][1], tiles);
   if (!f->window) drawn_as_it_runs(lengths, count, heads, splits, rows);
@@ -199,10 +202,10 @@ static uint32_t next(uint32_t *state) {
 static void all_batches(const char *target_name, uint32_t seed) {
   static const int most_tokens[] = {0, 1, TILE, 1000, 40000};
   fixture f;
-  int lengths[MAX_LISTS];
+  int lengths[FEW_LISTS];
   setup(&f, target_name);
   for (int round = 0; round < 60; round++) {
-    const int count = 1 + (int)(next(&seed) >> 8) % (round % 3 ? 40 : MAX_LISTS),
+    const int count = 1 + (int)(next(&seed) >> 8) % (round % 3 ? 40 : FEW_LISTS),
               heads = 1 + (int)(next(&seed) >> 8) % MAX_HEADS;
     const int splits = 1 + (int)(next(&seed) >> 8) % (round % 4 ? MAX_SPLITS : 8);
     const int most = most_tokens[(next(&seed) >> 8) % 5], even = round % 5 == 0;
@@ -224,13 +227,35 @@ Test(line, parts_hold_every_tile_once_that_a_window_leaves) {
   all_batches("gfx1201-window", 3);
 }
 
+/* So many that a lane has more of them than it keeps, and more than a wave has lanes. */
+static void many_lists(const char *target_name) {
+  static const int numbers[] = {129, 300, 2300, MAX_LISTS};
+  static int lengths[MAX_LISTS];
+  fixture f;
+  uint32_t seed = 4;
+  setup(&f, target_name);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (int list = 0; list < numbers[i]; list++)
+      lengths[list] = (int)((next(&seed) >> 4) % (list % 7 ? 700 : 9000));
+    parts_hold_every_tile_once(&f, lengths, numbers[i], 1 + (int)i % 2, 132);
+  }
+  finish(&f);
+}
+
+Test(line, many_lists_are_found_with_waves_of_64) {
+  many_lists("gfx950");
+}
+Test(line, many_lists_are_found_with_waves_of_32) {
+  many_lists("gfx1201");
+}
+
 Test(line, items_of_one_length_begin_and_end_with_the_parts_where_their_number_fits) {
   fixture f;
   int lengths[64];
   setup(&f, "gfx1201");
   for (int i = 0; i < 64; i++)
     lengths[i] = 8000; /* 63 tiles: 15.75 a part */
-  static int rows[MAX_SPLITS][8];
+  static int rows[MAX_SPLITS][FIELDS];
   device_pointer on_device[] = {upload(&f, lengths, sizeof lengths), upload(&f, rows, sizeof rows)};
   const parts_arguments arguments = {on_device[0], on_device[1], 64, 1, 256};
   launch(&f, f.parts, 256, &arguments, PARTS_BYTES);

@@ -31,18 +31,20 @@ DEVICE int highest_lane(bool x) { return 63 - __builtin_clzll(WAVE == 64 ? __bui
 #include "../../templates/lists.hip"
 #include "../../templates/line.hip"
 
-// [part][8]: begin, end, then the first tile's place.
+// [part][9]: begin, end, the first tile's place, and whether the cut before it runs through an item.
 KERNEL void parts(const int *lengths, int *out, int count, int heads, int splits) {
   const page_lists lists = {lengths, nullptr, 1, 0, count, heads, ROWS};
   const tile_line line = measure_line(lists, splits);
   const int part = (int)__builtin_amdgcn_workgroup_id_x();
-  int *const row = out + part * 8;
+  int *const row = out + part * 9;
   if (part >= line.parts) {
     if (lane_id() == 0) row[0] = row[1] = -1;
     return;
   }
   line_place at;
   const int begin = part_begin(line, part, at), end = part_end(line, part);
+  line_place cut;
+  const bool within = cuts_item(line, part, cut);
   if (lane_id() > 0) return;
   row[0] = begin;
   row[1] = end;
@@ -52,6 +54,7 @@ KERNEL void parts(const int *lengths, int *out, int count, int heads, int splits
   row[5] = at.tiles;
   row[6] = at.length;
   row[7] = at.next_length;
+  row[8] = within;
 }
 
 // bounds [item][2], tiles of the line; out [item][2]: the parts with its first and last tile.
