@@ -165,7 +165,7 @@ Test(bench, bytes_of_a_shape_are_those_of_its_visible_tokens) {
   diags errors;
   diags_init(&errors);
   int64_t tokens = bench_lengths(&s, true, lengths);
-  cr_assert_eq(bench_data_init(&d, &c, &s, true, 1, &errors), HD_OK);
+  cr_assert_eq(bench_data_init(&d, &c, &s, 0, true, 1, &errors), HD_OK);
   cr_expect_eq(d.tokens, tokens);
   cr_expect_eq(d.bytes, tokens * 3 * 2 * (64 + 4));
   cr_expect(d.bytes <= (int64_t)d.slab_bytes, "the read kernel stays inside a copy");
@@ -179,7 +179,7 @@ Test(bench, every_page_is_used_once) {
   bench_data d;
   diags errors;
   diags_init(&errors);
-  cr_assert_eq(bench_data_init(&d, &c, &s, true, 1, &errors), HD_OK);
+  cr_assert_eq(bench_data_init(&d, &c, &s, 0, true, 1, &errors), HD_OK);
   const int32_t *table = d.memory[TENSOR_PAGE_TABLE], *lengths = d.memory[TENSOR_LENGTHS];
   int64_t pages = d.dims[DIM_PAGES], width = d.dims[DIM_TABLE_PAGES], moved = 0, next = 0;
   int *seen = calloc((size_t)pages, sizeof *seen);
@@ -215,7 +215,7 @@ Test(bench, lists_name_sixteen_blocks_and_the_last_among_them) {
   cr_expect_eq(bench_seen(&c, 2048), 2048);
   cr_expect_eq(bench_seen(&c, 3000), 15 * 128 + 56, "24 blocks, the last of 56 tokens");
   cr_expect_eq(bench_seen(&c, 7), 7);
-  cr_assert_eq(bench_data_init(&d, &c, &s, false, 1, &errors), HD_OK);
+  cr_assert_eq(bench_data_init(&d, &c, &s, 0, false, 1, &errors), HD_OK);
   cr_expect_eq(d.tokens, 2 * (15 * 128 + 56), "only these are read");
   cr_expect_eq(d.bytes, d.tokens * 3 * 2 * (64 + 4));
   cr_assert_eq(d.dims[DIM_LISTED], 16);
@@ -243,7 +243,7 @@ Test(bench, token_lists_name_tokens_of_their_own_sequence) {
   bench_data d;
   diags errors;
   diags_init(&errors);
-  cr_assert_eq(bench_data_init(&d, &c, &s, false, 1, &errors), HD_OK);
+  cr_assert_eq(bench_data_init(&d, &c, &s, 0, false, 1, &errors), HD_OK);
   cr_assert_eq(d.dims[DIM_LISTED], 2048);
   int *owner = calloc(4200, sizeof *owner);
   const int32_t *list = d.memory[TENSOR_TOKEN_LIST];
@@ -527,7 +527,7 @@ Test(bench, launches_walk_over_copies_that_hold_the_same_and_do_not_overlap) {
   bench_pool pool;
   diags errors;
   diags_init(&errors);
-  cr_assert_eq(bench_data_init(&data, &c, &shape, false, 1, &errors), HD_OK);
+  cr_assert_eq(bench_data_init(&data, &c, &shape, 0, false, 1, &errors), HD_OK);
   cr_assert_eq(bench_pool_init(&pool, &s, &data, 3, &errors), HD_OK);
   for (int i = 0; i < 7; i++) {
     tensors t = bench_pool_tensors(&pool, i), same = bench_pool_tensors(&pool, i + 3),
@@ -568,7 +568,7 @@ static void check_init(checked *c, bool ragged) {
   const bench_shape shape = {20, 200, 2, 2};
   diags_init(&c->errors);
   c->contract = fp8_contract(16, 64);
-  cr_assert_eq(bench_data_init(&c->data, &c->contract, &shape, ragged, 1, &c->errors), HD_OK);
+  cr_assert_eq(bench_data_init(&c->data, &c->contract, &shape, 0, ragged, 1, &c->errors), HD_OK);
   cr_assert_eq(bench_expected_init(&c->expected, &c->data, 0.125, BENCH_CHECK_BUDGET, 1, &c->errors), HD_OK);
   cr_assert_eq(oracle_decode_rounded(&c->contract, &c->data.host, c->data.dims, 0.125, &c->errors), HD_OK);
   c->out = c->data.memory[TENSOR_OUT];
@@ -637,7 +637,7 @@ Test(bench, a_very_long_sequence_is_checked_in_one_head_of_each_kv_head) {
   diags errors;
   diags_init(&errors);
   c.query.heads_per_kv = 32;
-  cr_assert_eq(bench_data_init(&d, &c, &shape, false, 1, &errors), HD_OK);
+  cr_assert_eq(bench_data_init(&d, &c, &shape, 0, false, 1, &errors), HD_OK);
   cr_assert_eq(bench_expected_init(&e, &d, 0.25, BENCH_CHECK_BUDGET, 1, &errors), HD_OK);
   cr_assert_eq(e.heads, 1);
   cr_assert_eq(oracle_decode_rounded(&c, &d.host, d.dims, 0.25, &errors), HD_OK);
@@ -691,7 +691,7 @@ Test(bench, timing_makes_room_for_its_split) {
   contract c = fp8_contract(16, 128);
   const bench_shape shape = {2, 300, 1, 2};
   cr_assert_eq(session_load(&s, &c, "test", OPERATION_DECODE, &(variant){0}, &k, &errors), HD_OK);
-  cr_assert_eq(bench_rig_init(&rig, &s, &c, &shape, false, 1, true, &errors), HD_OK);
+  cr_assert_eq(bench_rig_init(&rig, &s, &c, &shape, 0, false, 1, true, &errors), HD_OK);
   cr_assert_eq(bench_rig_check(&rig, &k, 1, &r, &errors), HD_OK);
   cr_expect_eq(bench_rig_time(&rig, &k, 3, 1, 0, &series, &errors), HD_OK, "%s",
                errors.count ? errors.items[0].message : "");
@@ -756,7 +756,7 @@ Test(bench, scales_that_are_arguments_are_given_to_kernel_and_oracle) {
   c.scale.k.count = c.scale.v.count = 0;
   c.kv.v_dtype = DTYPE_INT8;
   diags_init(&errors);
-  cr_assert_eq(bench_data_init(&d, &c, &shape, false, 1, &errors), HD_OK);
+  cr_assert_eq(bench_data_init(&d, &c, &shape, 0, false, 1, &errors), HD_OK);
   cr_expect(d.host.k_scale.given && d.host.v_scale.given && d.host.k_scale.value != d.host.v_scale.value);
   bench_data_finish(&d);
   open_emulated(&s, &errors);
@@ -816,4 +816,3 @@ Test(bench, derived_figures) {
   cr_expect_float_eq(bench_share(&r), 0.96, 1e-12);
   cr_expect_float_eq(bench_ratio(&r), 125 / 124.4, 1e-12);
 }
-

@@ -136,8 +136,9 @@ static void drawn_as_it_runs(const int *lengths, int count, int heads, int split
   for (int p = 0; p < s.parts; p++) {
     const tile_span span = schedule_part(&s, p);
     const line_position at = schedule_place(&s, span.first);
-    cr_assert(span.first == rows[p][0] && span.end == rows[p][1], "part %d is drawn at tiles %d to %d, not %d to %d",
-              p, (int)span.first, (int)span.end, rows[p][0], rows[p][1]);
+    cr_assert(span.first == rows[p][0] && span.end == rows[p][1],
+              "part %d is drawn at tiles %d to %d, not %d to %d", p, (int)span.first, (int)span.end,
+              rows[p][0], rows[p][1]);
     cr_assert(at.sequence == rows[p][2] && at.kv_head == rows[p][3] && at.tile == rows[p][4] &&
                   at.tiles == rows[p][5],
               "part %d is drawn to begin elsewhere", p);

@@ -132,8 +132,8 @@ static hd_status prepare(benchmark *b, const contract *c, const char *name, cons
   status = session_load(b->session, c, name, OPERATION_READ, &plain, &b->read, errors);
   b->has_read = status == HD_OK;
   if (status != HD_OK) return status;
-  status = bench_rig_init(&b->rig, b->session, c, shape, b->options->ragged, b->options->seed,
-                          b->options->quick, errors);
+  status = bench_rig_init(&b->rig, b->session, c, shape, b->options->capacity, b->options->ragged,
+                          b->options->seed, b->options->quick, errors);
   b->has_rig = status == HD_OK;
   return status;
 }

@@ -78,6 +78,9 @@ typedef struct bench_options {
   bool ragged;
   int page;   /* 0: the contract's */
   int repeat; /* replays, at most BENCH_MAX_REPEAT */
+  /* Tokens that a sequence may grow to, as where a graph is captured once: page tables have room for them and
+   * the split is chosen for them. Less than the longest sequence's: those. */
+  int64_t capacity;
   int split_count;
   int64_t splits[BENCH_MAX_SPLITS]; /* 0: by policy */
   uint64_t seed;

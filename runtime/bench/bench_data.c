@@ -105,7 +105,7 @@ static bool deal_pages(bench_data *d, const int32_t *lengths, random_state *r) {
   return good;
 }
 
-static void set_sizes(bench_data *d, const bench_shape *shape, const int32_t *lengths) {
+static void set_sizes(bench_data *d, const bench_shape *shape, int64_t capacity, const int32_t *lengths) {
   const contract *c = d->contract;
   d->tokens = 0;
   for (int64_t i = 0; i < shape->seqs; i++) {
@@ -115,6 +115,8 @@ static void set_sizes(bench_data *d, const bench_shape *shape, const int32_t *le
     if (lengths[i] > d->longest) d->longest = lengths[i];
     d->tokens += bench_seen(c, lengths[i]);
   }
+  int64_t room = (capacity + c->kv.page - 1) / c->kv.page;
+  if (room > d->dims[DIM_TABLE_PAGES]) d->dims[DIM_TABLE_PAGES] = room;
   d->dims[DIM_SEQS] = d->dims[DIM_TABLE_ROWS] = shape->seqs;
   d->dims[DIM_LISTED] = bench_listed(c);
   d->dims[DIM_ROWS] = 1;
@@ -148,14 +150,14 @@ static hd_status allocate(bench_data *d, diags *errors) {
   return HD_OK;
 }
 
-hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *shape, bool ragged,
-                          uint64_t seed, diags *errors) {
+hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *shape, int64_t capacity,
+                          bool ragged, uint64_t seed, diags *errors) {
   *d = (bench_data){.contract = c};
   random_state r = {seed};
   int32_t *lengths = d->lengths = calloc((size_t)shape->seqs, sizeof *lengths);
   if (!lengths) return out_of_memory((size_t)shape->seqs * sizeof *lengths, errors);
   bench_lengths(shape, ragged, lengths);
-  set_sizes(d, shape, lengths);
+  set_sizes(d, shape, capacity, lengths);
   hd_status status = allocate(d, errors);
   if (status == HD_OK) {
     memset(d->slab, 0, d->slab_bytes);

@@ -20,8 +20,8 @@ typedef struct bench_data {
 } bench_data;
 
 /* `c` resolved. Every page of the cache is used, in random order. Elements are normal numbers. */
-hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *shape, bool ragged,
-                          uint64_t seed, diags *errors);
+hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *shape, int64_t capacity,
+                          bool ragged, uint64_t seed, diags *errors);
 void bench_data_finish(bench_data *d);
 
 /* Copies of the slab on the device, and the other tensors once. */

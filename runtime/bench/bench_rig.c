@@ -22,16 +22,17 @@ static hd_status check_memory(const bench_rig *r, int copies, diags *errors) {
   return HD_DECLINED;
 }
 
-hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_shape *shape, bool ragged,
-                         uint64_t seed, bool quick, diags *errors) {
+hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_shape *shape,
+                         int64_t capacity, bool ragged, uint64_t seed, bool quick, diags *errors) {
   *r = (bench_rig){.session = s};
   hd_status status = bench_rig_serves(c, errors);
   if (status != HD_OK) return status;
   r->scale = (float)oracle_logits_scale(c, 1.0 / sqrt((double)c->head_dim.qk));
-  status = bench_data_init(&r->data, c, shape, ragged, seed, errors);
+  status = bench_data_init(&r->data, c, shape, capacity, ragged, seed, errors);
   if (status != HD_OK) return status;
   memcpy(r->dims, r->data.dims, sizeof r->dims);
   r->longest = bind_longest(c, &r->data.host, r->dims);
+  if (capacity > r->longest) r->longest = capacity;
   r->out = malloc(bench_rig_out_bytes(r) + 1);
   status = r->out ? HD_OK : HD_OUT_OF_MEMORY;
   int copies = s->facts.emulated ? 1 : bench_copies((int64_t)r->data.slab_bytes, s->facts.memory_bytes);

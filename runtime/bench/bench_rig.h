@@ -22,8 +22,8 @@ hd_status bench_rig_serves(const contract *c, diags *errors);
 /* `c` resolved, and outlives the rig. As many copies as benchmarks rotate over; `quick`: a
  * quarter of the oracle's rows. HD_DECLINED with a
  * diagnostic also for a shape that doesn't fit the device. */
-hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_shape *shape, bool ragged,
-                         uint64_t seed, bool quick, diags *errors);
+hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_shape *shape,
+                         int64_t capacity, bool ragged, uint64_t seed, bool quick, diags *errors);
 void bench_rig_finish(bench_rig *r);
 
 /* One launch at this split against the oracle: fills `r`'s figures of correctness. */

@@ -109,6 +109,7 @@ static int read_request(request *r) {
   if (c->json && cli_flag(c, "csv")) return cli_usage(c, "--json and --csv exclude each other");
   r->form = c->json ? REPORT_JSON : cli_flag(c, "csv") ? REPORT_CSV : REPORT_TABLE;
   r->options.ragged = cli_flag(c, "ragged");
+  r->options.capacity = cli_int(c, "capacity", 0);
   r->options.page = (int)cli_int(c, "page", 0);
   r->options.repeat = (int)cli_int(c, "repeat", DEFAULT_REPEAT);
   r->options.seed = (uint64_t)cli_int(c, "seed", 1);
@@ -290,6 +291,10 @@ static const cli_option bench_options_table[] = {
      "decode (nine shapes, the default), first (three of them), tiny, random (--count, --seed)", 0, 0},
     {"count", 0, OPTION_INT, "N", "shapes of --preset random (default: 200)", 1, BENCH_MAX_SHAPES},
     {"ragged", 0, OPTION_FLAG, NULL, "every 8th sequence full, the others 1/16 to 5/16 of it", 0, 0},
+    {"capacity", 0, OPTION_INT, "TOKENS",
+     "room in page tables, and what the split is chosen for: as in a graph captured once for sequences that "
+     "grow",
+     1, 1 << 30},
     OPTION_ROW_PAGE,
     {"split", 0, OPTION_TEXT, "LIST", "auto or numbers, such as 8,16,auto; each is timed (default: auto)", 0,
      0},

@@ -214,7 +214,7 @@ static hd_status begin(void *user, const tune_shape *s, diags *errors) {
   snprintf(d->shape, sizeof d->shape, "%s", text_string(&name));
   text_finish(&name);
   d->memo_count = 0;
-  hd_status status = bench_rig_init(&d->rig, d->session, d->contract, &shape, s->ragged, d->seed, true, errors);
+  hd_status status = bench_rig_init(&d->rig, d->session, d->contract, &shape, 0, s->ragged, d->seed, true, errors);
   d->has_rig = status == HD_OK;
   return status;
 }
