@@ -224,13 +224,13 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
     const int part = workgroup_x();
     // The team's share of the part's tiles, the first half or the second, from its first cut to its last one.
     const int first_cut = cut_of(line, part), next_cut = cut_of(line, part + 1);
-    const int middle = first_cut + (next_cut - first_cut + 1) / 2, middle_near = line.near / 2;
+    const int middle = first_cut + (next_cut - first_cut + 1) / 2;
     const bool leads = team == 0, ends = team + 1 == CONSUMERS; // the part begins and ends with this share
     const int first = leads ? first_cut : middle, last = ends ? next_cut : middle;
     const bool busy = part < line.parts && first < last;
     line_place at = {};
     int begin = 0;
-    if (busy) begin = place_cut(line, first, leads ? line.near : middle_near, at);
+    if (busy) begin = place_cut(line, first, at);
     int item = 0; // of the share
     const i64 k_heads_stride = kv_heads * k_stride_h, v_heads_stride = kv_heads * v_stride_h;
     const u64 policy = read_once_policy();
@@ -342,8 +342,8 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
         arrive_after_copies(v_bar);
       }
       if (i == 0) {
-        end = end_of_cut(line, last, ends ? line.near : middle_near);
-        end_of_part = ends ? end : end_of_cut(line, next_cut, line.near);
+        end = end_of_cut(line, last);
+        end_of_part = ends ? end : end_of_cut(line, next_cut);
       }
       if (begins && lane == 0) {
         const int rest = end - begin - i;

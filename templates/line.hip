@@ -25,7 +25,8 @@ DEVICE int quotient(u32 a, u32 b) {
   return (int)q;
 }
 
-constexpr int LINE_KEPT = 4; // lengths that a lane keeps
+constexpr int LINE_KEPT = 4;       // lengths that a lane keeps
+constexpr int LINE_NEAR_LEAST = 8; // tiles of parts whose cuts are moved
 
 // The lists are dealt to the lanes of a wave, `share` consecutive ones each.
 struct tile_line {
@@ -35,7 +36,7 @@ struct tile_line {
   int before; // tiles of one kv head before this lane's lists
   int tiles;  // of all items
   int parts, part_tiles, more; // tiles = parts * part_tiles + more; no part is empty
-  int near;   // a cut is moved by at most so many tiles
+  int near;   // a cut is moved by at most so many tiles: a query and a partial result are worth about one
 };
 
 // How many parts: several for a compute unit, LINE_RESIDENT at most, only where each has LINE_LEAST tiles; every part costs
@@ -71,7 +72,7 @@ DEVICE tile_line measure_line(const page_lists &lists, int splits) {
   line.parts = parts_of(line.tiles, splits);
   line.part_tiles = quotient((u32)line.tiles, (u32)line.parts);
   line.more = line.tiles - line.part_tiles * line.parts;
-  line.near = line.part_tiles / 8;
+  line.near = line.part_tiles < LINE_NEAR_LEAST ? 0 : 1;
   return line;
 }
 
@@ -156,31 +157,29 @@ DEVICE void next_item(const page_lists &lists, line_place &at) {
   at.next_length = length_behind(lists, at.list);
 }
 
-// Tiles by which a cut is moved, `near` at most: to the beginning or the end of the item it runs through.
-DEVICE int move_of(const line_place &at, int near) {
-  return at.tile <= near ? -at.tile : at.tiles - at.tile <= near ? at.tiles - at.tile : 0;
+// Tiles by which a cut is moved: to the beginning or the end of the item it runs through.
+DEVICE int move_of(const tile_line &line, const line_place &at) {
+  return at.tile <= line.near ? -at.tile : at.tiles - at.tile <= line.near ? at.tiles - at.tile : 0;
 }
 
 // Where the cut at `position` of the line is once it is moved; the tile behind it.
-DEVICE int place_cut(const tile_line &line, int position, int near, line_place &at) {
+DEVICE int place_cut(const tile_line &line, int position, line_place &at) {
   at = place_at(line, position);
-  const int move = move_of(at, near);
+  const int move = move_of(line, at);
   if (move > 0) next_item(line.lists, at);
   if (move < 0) at.tile = 0;
   return position + move;
 }
 // And without the tile, which the line's end has none of.
-DEVICE int end_of_cut(const tile_line &line, int position, int near) {
-  return position == line.tiles ? position : position + move_of(place_at(line, position), near);
+DEVICE int end_of_cut(const tile_line &line, int position) {
+  return position == line.tiles ? position : position + move_of(line, place_at(line, position));
 }
-DEVICE int part_begin(const tile_line &line, int part, line_place &at) {
-  return place_cut(line, cut_of(line, part), line.near, at);
-}
-DEVICE int part_end(const tile_line &line, int part) { return end_of_cut(line, cut_of(line, part + 1), line.near); }
+DEVICE int part_begin(const tile_line &line, int part, line_place &at) { return place_cut(line, cut_of(line, part), at); }
+DEVICE int part_end(const tile_line &line, int part) { return end_of_cut(line, cut_of(line, part + 1)); }
 
 // Whether the cut before a part runs through an item, at `at`, rather than lying between two or having been moved there.
 DEVICE bool cuts_item(const tile_line &line, int part, line_place &at) {
   if (part <= 0 || part >= line.parts) return false;
   at = place_at(line, cut_of(line, part));
-  return at.tile > 0 && move_of(at, line.near) == 0;
+  return at.tile > 0 && move_of(line, at) == 0;
 }

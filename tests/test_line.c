@@ -167,7 +167,7 @@ static void parts_hold_every_tile_once(fixture *f, const int *lengths, int count
   for (size_t i = 0; i < sizeof on_device / sizeof *on_device; i++)
     check(f, f->d->vtable->release(f->d, on_device[i], &f->list), "release");
 
-  const int each = tiles / parts, most = each + 1 + 2 * (each / 8);
+  const int each = tiles / parts, most = each + 1 + 2 * (each >= 8);
   for (int p = 0, item = 0; p < splits; p++) {
     const int *row = rows[p];
     if (p >= parts) {

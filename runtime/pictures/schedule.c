@@ -35,7 +35,7 @@ line_position schedule_place(const schedule *s, int64_t position) {
 /* Where part n begins: a cut close to an item's first or last tile is moved there. */
 static int64_t cut(const schedule *s, int64_t n) {
   if (n == s->parts) return s->line_tiles;
-  int64_t part_tiles = s->line_tiles / s->parts, more = s->line_tiles % s->parts, near = part_tiles / 8;
+  int64_t part_tiles = s->line_tiles / s->parts, more = s->line_tiles % s->parts, near = part_tiles < 8 ? 0 : 1;
   int64_t position = n * part_tiles + n * more / s->parts;
   line_position at = schedule_place(s, position);
   if (at.tile <= near) return position - at.tile;
