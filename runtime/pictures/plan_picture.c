@@ -42,8 +42,25 @@ int plan_takers(const decode_solution *s) {
 }
 
 int plan_stages(const decode_solution *s) {
-  if (s->on_line) return s->ring.stages;
+  if (s->on_line) return s->ring.stages / s->ring.consumers;
   return s->plan.structure == STRUCTURE_RING ? s->plan.staged.stages : 0;
+}
+
+/* Tiles of the first part before its second warpgroup's. */
+static int64_t first_half(const schedule *s) {
+  return schedule_middle(s, 0) - schedule_part(s, 0).first;
+}
+
+int plan_taker(const plan_picture *p, int64_t n) {
+  int takers = plan_takers(p->solution);
+  if (!p->schedule.on_line) return (int)(n % takers);
+  return takers > 1 && n >= first_half(&p->schedule) ? 1 : 0;
+}
+
+int plan_stage(const plan_picture *p, int64_t n) {
+  int takers = plan_takers(p->solution), stages = plan_stages(p->solution), taker = plan_taker(p, n);
+  if (!p->schedule.on_line) return (int)(n / takers % stages);
+  return taker * stages + (int)((taker > 0 ? n - first_half(&p->schedule) : n) % stages);
 }
 
 int plan_fragments(const decode_solution *s) {

@@ -25,10 +25,14 @@ typedef struct plan_picture {
 void plan_sentences(const plan_picture *p, text *out);
 /* One sentence on the launch: items, tiles, splits or parts, workgroups. */
 void plan_launch_sentence(const plan_picture *p, text *out);
-/* Waves, or consumer warpgroups, that take a workgroup's tiles in turn, and stages of a ring (0: none) that
- * each of them has, or all together. */
+/* Waves that take a workgroup's tiles in turn, or consumer warpgroups that share them out; stages of a ring
+ * (0: none) that each of them has. */
 int plan_takers(const decode_solution *s);
 int plan_stages(const decode_solution *s);
+/* Which of them takes the n-th tile of the first workgroup, and in which stage of a ring: for warpgroups
+ * counted over all of them. */
+int plan_taker(const plan_picture *p, int64_t n);
+int plan_stage(const plan_picture *p, int64_t n);
 /* Channels of K that lane group `group` holds in fragment `u` begin here. */
 int plan_fragment_channel(const decode_solution *s, int u, int group);
 int plan_fragments(const decode_solution *s);

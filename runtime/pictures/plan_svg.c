@@ -134,9 +134,12 @@ static void draw_workgroup(drawing *w) {
   int64_t count = span.end - span.first, shown = count <= MOST_TILES ? count : MOST_TILES;
   int takers = plan_takers(solved), stages = plan_stages(solved);
   char head[200];
-  snprintf(head, sizeof head, "%s 0: %lld tile%s, taken in turn by %d %s%s", s->on_line ? "Part" : "Split",
-           (long long)count, count == 1 ? "" : "s", takers, s->on_line ? "warpgroup" : "wave",
-           takers > 1 ? "s" : "");
+  snprintf(head, sizeof head, "%s 0: %lld tile%s, %s by %d %s%s", s->on_line ? "Part" : "Split",
+           (long long)count, count == 1 ? "" : "s", s->on_line ? "taken" : "taken in turn", takers,
+           s->on_line ? "warpgroup" : "wave",
+           s->on_line && takers > 1 ? "s, half each"
+           : takers > 1             ? "s"
+                                    : "");
   draw_head(w, head);
   double width = (double)ACROSS / MOST_TILES;
   svg_text(w->out, LEFT - 10, w->y + 15, SVG_END, "", "tile");
@@ -154,7 +157,7 @@ static void draw_workgroup(drawing *w) {
              (long long)(at.tile * s->tile_tokens), (long long)((at.tile + 1) * s->tile_tokens - 1));
     snprintf(words, sizeof words, "%lld", (long long)at.tile);
     char class[8];
-    snprintf(class, sizeof class, "w%d", (int)((tile - span.first) % takers % COLOURS));
+    snprintf(class, sizeof class, "w%d", plan_taker(p, tile - span.first) % COLOURS);
     draw_box(w, LEFT + width * (double)i, width, class, title, words);
   }
   w->y += ROW;
@@ -164,10 +167,8 @@ static void draw_workgroup(drawing *w) {
     if (shown < count && i == shown - 2) continue;
     int64_t n = shown < count && i == shown - 1 ? count - 1 : i;
     double x = LEFT + width * ((double)i + 0.5);
-    svg_textf(w->out, x, w->y + 11, SVG_MIDDLE, "", "%lld", (long long)(n % takers));
-    if (stages)
-      svg_textf(w->out, x, w->y + 27, SVG_MIDDLE, "", "%lld",
-                (long long)(s->on_line ? n % stages : n / takers % stages));
+    svg_textf(w->out, x, w->y + 11, SVG_MIDDLE, "", "%d", plan_taker(p, n));
+    if (stages) svg_textf(w->out, x, w->y + 27, SVG_MIDDLE, "", "%d", plan_stage(p, n));
   }
   w->y += stages ? 48 : 32;
 }
@@ -181,18 +182,16 @@ static void draw_stages(drawing *w) {
   const bool line = p->solution->on_line;
   char head[160];
   snprintf(head, sizeof head, "A ring of %d stages%s, step by step, where there are tiles enough", stages,
-           line ? "" : " for each wave");
+           line ? plan_takers(p->solution) > 1 ? " for each warpgroup" : "" : " for each wave");
   draw_head(w, head);
-  /* A stage is filled again as soon as its tile has been taken. Warpgroups take a tile each at a time. */
-  int together = line ? plan_takers(p->solution) : 1;
   double width = (double)ACROSS / STEPS;
   for (int stage = 0; stage < stages; stage++) {
     svg_textf(w->out, LEFT - 10, w->y + 15, SVG_END, "quiet", "stage %d", stage);
     for (int step = 0; step < STEPS; step++) {
-      int tile = step * together;
+      int tile = step;
       while (tile % stages != stage)
         tile++; /* the next that lies in this stage */
-      bool computed = tile < (step + 1) * together;
+      bool computed = tile == step;
       char title[120], words[24];
       snprintf(title, sizeof title, "step %d, stage %d: tile %d is %s", step, stage, tile,
                computed ? "computed" : "on its way");
@@ -202,9 +201,10 @@ static void draw_stages(drawing *w) {
     w->y += ROW;
   }
   svg_textf(w->out, LEFT, w->y + 11, SVG_START, "quiet",
-            "filled: %s; dashed: tiles on their way from memory. Numbers count %s tiles.",
-            together > 1 ? "the tiles that are computed" : "the tile that is computed",
-            line ? "the part's" : "one wave's");
+            "filled: the tile that is computed; dashed: tiles on their way from memory, which take a stage "
+            "again as soon "
+            "as its tile has been taken. Numbers count one %s's tiles.",
+            line ? "warpgroup" : "wave");
   w->y += 34;
 }
 

@@ -105,11 +105,11 @@ static int64_t tile_of(const plan_picture *p, int64_t n, tile_span span) {
 }
 static int64_t taker_of(const plan_picture *p, int64_t n, tile_span span) {
   (void)span;
-  return n % plan_takers(p->solution);
+  return plan_taker(p, n);
 }
 static int64_t stage_of(const plan_picture *p, int64_t n, tile_span span) {
   (void)span;
-  return (p->schedule.on_line ? n : n / plan_takers(p->solution)) % plan_stages(p->solution);
+  return plan_stage(p, n);
 }
 
 static void print_workgroup(const plan_picture *p, text *out) {

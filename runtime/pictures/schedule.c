@@ -32,16 +32,25 @@ line_position schedule_place(const schedule *s, int64_t position) {
   return at;
 }
 
-/* Where part n begins: a cut close to an item's first or last tile is moved there. */
-static int64_t cut(const schedule *s, int64_t n) {
-  if (n == s->parts) return s->line_tiles;
-  int64_t part_tiles = s->line_tiles / s->parts, more = s->line_tiles % s->parts, near = part_tiles < 8 ? 0 : 1;
-  int64_t position = n * part_tiles + n * more / s->parts;
+/* The cut before part n, where it is before it is moved. */
+static int64_t even_cut(const schedule *s, int64_t n) {
+  return n * (s->line_tiles / s->parts) + n * (s->line_tiles % s->parts) / s->parts;
+}
+
+/* A cut next to an item's first or last tile is moved there. */
+static int64_t moved(const schedule *s, int64_t position) {
+  if (position == s->line_tiles) return position;
+  int64_t near = s->line_tiles / s->parts < 8 ? 0 : 1;
   line_position at = schedule_place(s, position);
   if (at.tile <= near) return position - at.tile;
   return at.tiles - at.tile <= near ? position + at.tiles - at.tile : position;
 }
 
 tile_span schedule_part(const schedule *s, int64_t n) {
-  return (tile_span){cut(s, n), cut(s, n + 1)};
+  return (tile_span){moved(s, even_cut(s, n)), moved(s, even_cut(s, n + 1))};
+}
+
+int64_t schedule_middle(const schedule *s, int64_t n) {
+  int64_t first = even_cut(s, n), next = even_cut(s, n + 1);
+  return moved(s, first + (next - first + 1) / 2);
 }

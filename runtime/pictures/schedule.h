@@ -32,8 +32,9 @@ void schedule_finish_line(schedule *s);
 tile_span schedule_tiles(const schedule *s, int64_t sequence);
 /* Of these, those of split n. */
 tile_span schedule_split(const schedule *s, int64_t sequence, int64_t n);
-/* What part n of the line takes of it. */
+/* What part n of the line takes of it, and where the second half of that begins. */
 tile_span schedule_part(const schedule *s, int64_t n);
+int64_t schedule_middle(const schedule *s, int64_t n);
 line_position schedule_place(const schedule *s, int64_t position);
 
 #endif
