@@ -201,9 +201,8 @@ static void draw_stages(drawing *w) {
     w->y += ROW;
   }
   svg_textf(w->out, LEFT, w->y + 11, SVG_START, "quiet",
-            "filled: the tile that is computed; dashed: tiles on their way from memory, which take a stage "
-            "again as soon "
-            "as its tile has been taken. Numbers count one %s's tiles.",
+            "filled: the tile that is computed; dashed: tiles on their way from memory. Numbers count one "
+            "%s's tiles.",
             line ? "warpgroup" : "wave");
   w->y += 34;
 }
