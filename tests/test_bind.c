@@ -102,6 +102,18 @@ Test(bind, lists_that_could_name_two_thousand_million_tokens_are_refused) {
   expect_decline("decode", &t, "bind.size", "table_pages is 2147483648, allowed are 0 to 2147483647");
 }
 
+Test(bind, a_tensor_with_a_dimension_of_none_has_no_bytes_however_large_the_others) {
+  tensor t = {.dtype = DTYPE_FP32, .rank = 4, .shape = {1LL << 40, 1LL << 30, 0, 6}};
+  cr_expect_eq(tensor_elements(&t), 0);
+  cr_expect_eq(tensor_bytes(&t), 0);
+  t.strided = true;
+  for (int i = 0; i < t.rank; i++)
+    t.strides[i] = 1LL << 40;
+  cr_expect_eq(tensor_bytes(&t), 0);
+  t.shape[2] = 1;
+  cr_expect_eq(tensor_bytes(&t), SIZE_MAX);
+}
+
 Test(bind, strides_are_those_of_a_packed_cache) {
   tensors t = decode_tensors();
   int64_t dims[DIM_COUNT];

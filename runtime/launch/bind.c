@@ -347,9 +347,16 @@ int bind_alignment(tensor_name name, dtype format) {
   return one_at_a_time[name] ? dtype_bytes(format) : LOAD_BYTES;
 }
 
-int64_t tensor_elements(const tensor *t) {
-  int64_t product = 1;
+/* Whatever the other dimensions are, and however far their product overflows. */
+static bool is_empty(const tensor *t) {
   for (int i = 0; i < t->rank; i++)
+    if (t->shape[i] == 0) return true;
+  return false;
+}
+
+int64_t tensor_elements(const tensor *t) {
+  int64_t product = is_empty(t) ? 0 : 1;
+  for (int i = 0; i < t->rank && product; i++)
     if (__builtin_mul_overflow(product, t->shape[i], &product)) return INT64_MAX;
   return product;
 }
@@ -357,12 +364,11 @@ int64_t tensor_elements(const tensor *t) {
 /* From the first element to the last, for a strided tensor. */
 static int64_t spanned_elements(const tensor *t) {
   int64_t span = 1, steps;
-  for (int i = 0; i < t->rank; i++) {
-    if (t->shape[i] == 0) return 0;
+  if (is_empty(t)) return 0;
+  for (int i = 0; i < t->rank; i++)
     if (__builtin_mul_overflow(tensor_stride(t, i), t->shape[i] - 1, &steps) ||
         __builtin_add_overflow(span, steps, &span))
       return INT64_MAX;
-  }
   return span;
 }
 
