@@ -116,7 +116,7 @@ DEVICE line_place place_at(const tile_line &line, int position) {
   line_place at;
   at.list = owner * line.share;
   at.length = lane_value(line.lengths[0], owner);
-  if (line.share <= LINE_KEPT)
+  if (line.share > 1 && line.share <= LINE_KEPT)
     UNROLL for (int i = 1; i < LINE_KEPT; i++) {
       const int length = lane_value(line.lengths[i], owner), end = before + tiles_of(line.lists, at.length);
       if (at.list != owner * line.share + i - 1 || end > along) continue;
@@ -125,7 +125,7 @@ DEVICE line_place place_at(const tile_line &line, int position) {
       at.list++;
     }
   else
-    for (int ahead = line.share; ahead > 0; ahead -= WAVE) { // of the lane's lists: now one a lane
+    for (int ahead = line.share > 1 ? line.share : 0; ahead > 0; ahead -= WAVE) { // of the lane's lists: now one a lane
       const int list = at.list + lane_id(), length = lane_id() < ahead && list < line.lists.count ? list_length(line.lists, list) : 0;
       const int own = lane_id() < ahead ? tiles_of(line.lists, length) : 0, upto = before + sum_upto(own), all = lane_value(upto, WAVE - 1);
       if (all > along || ahead <= WAVE) {
