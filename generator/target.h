@@ -22,20 +22,35 @@ typedef struct matrix_op {
   const char *call;         /* source text: the product of kv and other, added to acc */
 } matrix_op;
 
+/* What a launch's time is estimated from, per compute unit and clock, by datasheets. */
+typedef struct target_rates {
+  double clock;           /* Hz; 0: no figures, no estimate */
+  double matrix_flops[5]; /* of elements of 64, 32, 16, 8 and 4 bits */
+  int issue_clocks;       /* between two instructions of one wave */
+} target_rates;
+
 typedef struct target {
   const char *name; /* "gfx950", "sm_90" */
   const char *product;
   target_family family;
-  int wave;               /* lanes */
-  int lds_bytes;          /* per workgroup */
-  int unit_lds;           /* of a compute unit, workgroup processor or SM */
-  int vgprs;              /* architectural registers a wave may use before it spills */
-  int simd_vgprs;         /* of a SIMD for one lane, shared by its waves; what a wave may use where unknown */
+  int wave;      /* lanes */
+  int lds_bytes; /* per workgroup */
+  int vgprs;     /* architectural registers a wave may use before it spills */
+  /* A unit is what shares one LDS: a compute unit, a work-group processor, an SM. 0: nothing public
+   * says it. */
+  int unit_lds;
+  int unit_compute_units; /* 2 in a work-group processor */
+  int unit_simds;
+  int unit_workgroups;    /* resident at most */
+  int simd_waves;         /* resident at most */
+  int simd_vgprs;         /* for one lane, shared by its waves; what a wave may use where unknown */
+  int vgpr_granule;       /* registers of a wave are given out in multiples of this */
   dtype fp8;              /* the dialect its fp8 instructions speak */
   unsigned elf_machine;   /* e_flags & 0xff of an AMD code object; 0 for others */
   double hbm_bytes_per_s; /* datasheet */
   int compute_units;      /* datasheet: CUs or SMs */
-  const char *prelude;    /* template file with the family's helpers */
+  target_rates rates;
+  const char *prelude;      /* template file with the family's helpers */
   const char *ring_prelude; /* helpers of the ring structure; NULL: the target has none yet */
   const matrix_op *ops;
   size_t op_count;

@@ -15,13 +15,15 @@ static const struct {
   dtype fp8;
   unsigned machine;
   double terabytes_per_s;
+  int simd_waves, vgpr_granule;
+  double gigahertz; /* 0: nothing is estimated */
   const char *prelude;
 } facts[] = {
-    {"gfx942", 64, 64, 512, DTYPE_FP8_E4M3FNUZ, 0x4c, 5.3, "prelude_amdgcn.hip"},
-    {"gfx950", 64, 160, 512, DTYPE_FP8_E4M3FN, 0x4f, 8.0, "prelude_amdgcn.hip"},
-    {"gfx1201", 32, 64, 256, DTYPE_FP8_E4M3FN, 0x4e, 0.64, "prelude_amdgcn.hip"},
-    {"gfx1250", 32, 320, 1024, DTYPE_FP8_E4M3FN, 0x49, 19.6, "prelude_amdgcn.hip"},
-    {"sm_90", 32, 227, 255, DTYPE_FP8_E4M3FN, 0, 4.8, "prelude_sm90.hip"},
+    {"gfx942", 64, 64, 512, DTYPE_FP8_E4M3FNUZ, 0x4c, 5.3, 8, 8, 2.1, "prelude_amdgcn.hip"},
+    {"gfx950", 64, 160, 512, DTYPE_FP8_E4M3FN, 0x4f, 8.0, 8, 8, 2.4, "prelude_amdgcn.hip"},
+    {"gfx1201", 32, 64, 256, DTYPE_FP8_E4M3FN, 0x4e, 0.64, 16, 24, 2.97, "prelude_amdgcn.hip"},
+    {"gfx1250", 32, 320, 1024, DTYPE_FP8_E4M3FN, 0x49, 19.6, 16, 16, 2.4, "prelude_amdgcn.hip"},
+    {"sm_90", 32, 227, 255, DTYPE_FP8_E4M3FN, 0, 4.8, 16, 8, 0, "prelude_sm90.hip"},
 };
 
 enum { FACT_COUNT = sizeof facts / sizeof *facts };
@@ -37,6 +39,9 @@ Test(target, every_row_has_the_facts_of_its_architecture) {
     cr_expect_eq(t->fp8, facts[i].fp8, "%s", t->name);
     cr_expect_eq(t->elf_machine, facts[i].machine, "%s", t->name);
     cr_expect(t->hbm_bytes_per_s == facts[i].terabytes_per_s * 1e12, "%s", t->name);
+    cr_expect_eq(t->simd_waves, facts[i].simd_waves, "%s", t->name);
+    cr_expect_eq(t->vgpr_granule, facts[i].vgpr_granule, "%s", t->name);
+    cr_expect(t->rates.clock == facts[i].gigahertz * 1e9, "%s", t->name);
     cr_expect_str_eq(t->prelude, facts[i].prelude);
     cr_expect(t->compute_units > 0 && t->product[0], "%s", t->name);
   }

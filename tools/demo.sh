@@ -16,8 +16,6 @@ case ${1:-} in
 esac
 
 device=emu:gfx950
-amd_targets=(gfx942 gfx950 gfx1201 gfx1250)
-all_targets=("${amd_targets[@]}" sm_90)
 logits_scale=0.08838834764831845 # 1/sqrt(128)
 began=$SECONDS
 
@@ -76,7 +74,10 @@ note "1. The spec, and the contract it means"
 show "$heddle" check "$spec"
 show "$heddle" key "$spec"
 
-note "2. HIP source and launch descriptors for five targets"
+readarray -t all_targets < <("$heddle" targets | awk 'NR > 1 {print $1}')
+readarray -t amd_targets < <(printf '%s\n' "${all_targets[@]}" | grep ^gfx)
+
+note "2. HIP source and launch descriptors for every target"
 targets=()
 for target in "${all_targets[@]}"; do targets+=(--target "$target"); done
 show "$heddle" emit "$spec" "${targets[@]}" -o "$demo/source"

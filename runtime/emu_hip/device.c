@@ -1,4 +1,5 @@
 /* The devices that HEDDLE_HIP_TARGET lists, and what they say of themselves. */
+#include "../../generator/target.h"
 #include "runtime.h"
 #include <limits.h>
 #include <stdio.h>
@@ -12,13 +13,6 @@ enum {
 };
 #define DEFAULT_TARGETS "gfx950"
 
-static const hipemu_target targets[] = {
-    {"gfx942", 9, 4, 4, 8, 512, 8},
-    {"gfx950", 9, 5, 4, 8, 512, 8},
-    {"gfx1201", 12, 0, 2, 16, 1536, 24},
-    {"gfx1250", 12, 5, 4, 16, 1024, 16},
-};
-
 hd_status heddle_emu_open(const char *rest, device **out_device, diags *list);
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -26,28 +20,36 @@ static hipemu_device devices[HIPEMU_DEVICES_MOST];
 static int device_count;
 static _Thread_local int current;
 
+/* gfx942 is version 9.4, its stepping 2: the last two characters are digits by themselves. */
+static void set_version(const char *target_name, int64_t values[PROPERTY_COUNT]) {
+  const char *digits = target_name + strcspn(target_name, "0123456789");
+  long version = strtol(digits, NULL, 10) / 10;
+  values[PROPERTY_MAJOR] = version / 10;
+  values[PROPERTY_MINOR] = version % 10;
+}
+
 static void describe(hipemu_device *d) {
-  const hipemu_target *t = d->target;
+  const target *t = d->target;
+  const int simds = t->unit_simds / t->unit_compute_units; /* of what HIP calls a multiprocessor */
   const device_facts *f = &d->facts;
   int64_t *v = d->values;
   snprintf(d->name, sizeof d->name, "heddle emulated %s (not hardware)", t->name);
   v[PROPERTY_TOTAL_MEMORY] = f->memory_bytes;
   v[PROPERTY_LDS_PER_BLOCK] = v[PROPERTY_LDS_OPT_IN] = f->lds_bytes_per_workgroup;
   v[PROPERTY_LDS] = v[PROPERTY_LDS_AMD] = f->lds_bytes_per_workgroup;
-  v[PROPERTY_REGISTERS] = v[PROPERTY_REGISTERS_PER_BLOCK] = (int64_t)t->registers * f->wave * t->simds;
+  v[PROPERTY_REGISTERS] = v[PROPERTY_REGISTERS_PER_BLOCK] = (int64_t)t->simd_vgprs * f->wave * simds;
   v[PROPERTY_WAVE] = f->wave;
   v[PROPERTY_PITCH] = INT_MAX;
   v[PROPERTY_BLOCK_THREADS] = BLOCK_THREADS;
   v[PROPERTY_BLOCK_X] = v[PROPERTY_BLOCK_Y] = v[PROPERTY_BLOCK_Z] = BLOCK_THREADS;
   v[PROPERTY_GRID_X] = INT_MAX;
   v[PROPERTY_GRID_Y] = v[PROPERTY_GRID_Z] = 65535;
-  v[PROPERTY_MAJOR] = t->major;
-  v[PROPERTY_MINOR] = t->minor;
+  set_version(t->name, v);
   v[PROPERTY_COMPUTE_UNITS] = f->compute_units;
   v[PROPERTY_MAPS_HOST] = v[PROPERTY_ONE_ADDRESS_SPACE] = v[PROPERTY_MANAGED] = 1;
   v[PROPERTY_PCI_DEVICE] = d->ordinal;
   v[PROPERTY_L2] = f->l2_bytes > INT_MAX ? INT_MAX : f->l2_bytes;
-  v[PROPERTY_THREADS] = (int64_t)t->waves * t->simds * f->wave;
+  v[PROPERTY_THREADS] = (int64_t)t->simd_waves * simds * f->wave;
   /* The rest is 0: there are no clocks, no bus, no copy engines, no cooperative launches and no pools. */
 }
 
@@ -55,8 +57,7 @@ static hd_status open_device(hipemu_device *d, const char *name, diags *messages
   hd_status status = heddle_emu_open(name, &d->device, messages);
   if (status != HD_OK) return status;
   d->device->vtable->facts(d->device, &d->facts);
-  for (size_t n = 0; n < sizeof targets / sizeof *targets; ++n)
-    if (strcmp(targets[n].name, d->facts.target) == 0) d->target = &targets[n];
+  d->target = target_find(d->facts.target);
   if (d->target) {
     describe(d);
     return HD_OK;
@@ -66,14 +67,9 @@ static hd_status open_device(hipemu_device *d, const char *name, diags *messages
 }
 
 static void log_refused(const char *name, int length) {
-  text known;
-  text_init(&known);
-  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
-    text_addf(&known, "%s%s", i > 0 ? ", " : "", targets[i].name);
   hipemu_log("hip.target",
-             "HEDDLE_HIP_TARGET: \"%.*s\" can't be emulated; up to %d of %s, separated by commas", length,
-             name, HIPEMU_DEVICES_MOST, text_string(&known));
-  text_finish(&known);
+             "HEDDLE_HIP_TARGET: \"%.*s\" can't be emulated; up to %d names, separated by commas", length,
+             name, HIPEMU_DEVICES_MOST);
 }
 
 /* One name that can't be opened, and there are no devices at all: a program must not go on with fewer. */
@@ -195,8 +191,8 @@ hipError_t hipDeviceComputeCapability(int *out_major, int *out_minor, hipDevice_
   hipemu_device *d = NULL;
   hipError_t code = out_major && out_minor ? hipemu_device_at(ordinal, &d) : hipErrorInvalidValue;
   if (code != hipSuccess) return hipemu_report(code);
-  *out_major = d->target->major;
-  *out_minor = d->target->minor;
+  *out_major = (int)d->values[PROPERTY_MAJOR];
+  *out_minor = (int)d->values[PROPERTY_MINOR];
   return hipSuccess;
 }
 

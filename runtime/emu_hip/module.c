@@ -1,4 +1,5 @@
 /* Modules and functions. */
+#include "../../generator/target.h"
 #include "../file.h"
 #include "runtime.h"
 #include <errno.h>
@@ -212,14 +213,14 @@ hipError_t hipGetFuncBySymbol(hipFunction_t *out_function, const void *host_func
 /* How many workgroups the LDS, the wave slots and the registers of a multiprocessor would hold. An estimate:
  * the emulator itself runs one at a time on each of the host's cores. */
 static hipError_t occupancy(int *out_blocks, hipFunction_t f, int threads, size_t lds_bytes) {
-  const hipemu_target *t = f->module->device->target;
+  const target *t = f->module->device->target;
   const device_facts *facts = &f->module->device->facts;
   if (threads <= 0 || threads > block_threads(f->kernel)) return hipErrorInvalidValue;
-  int granules = ((int)f->kernel->vgprs + t->granule - 1) / t->granule;
-  int waves = granules > 0 ? t->registers / (granules * t->granule) : t->waves;
-  if (waves > t->waves) waves = t->waves;
+  int granules = ((int)f->kernel->vgprs + t->vgpr_granule - 1) / t->vgpr_granule;
+  int waves = granules > 0 ? t->simd_vgprs / (granules * t->vgpr_granule) : t->simd_waves;
+  if (waves > t->simd_waves) waves = t->simd_waves;
   int block_waves = (threads + facts->wave - 1) / facts->wave;
-  int blocks = waves * t->simds / block_waves;
+  int blocks = waves * (t->unit_simds / t->unit_compute_units) / block_waves;
   size_t lds = f->kernel->static_lds + lds_bytes;
   if (lds > 0 && (size_t)facts->lds_bytes_per_workgroup / lds < (size_t)blocks)
     blocks = (int)((size_t)facts->lds_bytes_per_workgroup / lds);

@@ -21,21 +21,10 @@ typedef enum hipemu_property {
       PROPERTY_COUNT
 } hipemu_property;
 
-/* What the register file and the wave slots allow at a time: LLVM's AMDGPUBaseInfo. Registers: 32 bits a
- * lane. */
-typedef struct hipemu_target {
-  const char *name;
-  int major, minor;
-  int simds;     /* in what HIP calls a multiprocessor */
-  int waves;     /* resident on a SIMD */
-  int registers; /* vector registers of a SIMD, for one lane */
-  int granule;   /* registers are given out in multiples of this */
-} hipemu_target;
-
 typedef struct hipemu_device {
   device *device;
   int ordinal;
-  const hipemu_target *target;
+  const struct target *target; /* ../../generator/target.h */
   device_facts facts;
   char name[HIP_NAME_SIZE];
   int64_t values[PROPERTY_COUNT];

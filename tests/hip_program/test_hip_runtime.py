@@ -193,7 +193,8 @@ class Programs(Case):
         for wrong in ['gfx90a', 'gfx950,,gfx942', 'gfx950;gfx942', ','.join(['gfx950'] * 17)]:
             self.assertEqual(self.run_program('./count', HEDDLE_HIP_TARGET=wrong), '1 0\n', wrong)
         log = self.log.read_text()
-        self.assertIn('HEDDLE_HIP_TARGET: "gfx90a" can\'t be emulated; up to 16 of gfx942, gfx950, gfx1201, gfx1250,', log)
+        self.assertIn('no emulated target "gfx90a"; there are gfx942, gfx950, gfx1201, gfx1250', log)
+        self.assertIn('HEDDLE_HIP_TARGET: "gfx90a" can\'t be emulated; up to 16 names, separated by commas', log)
 
 
 class Heddle(unittest.TestCase):
