@@ -14,15 +14,6 @@ typedef struct contract_field {
 
 static const struct {
   const char *word;
-  unsigned bit;
-} kernels[] = {
-#define X(name, word, bit) {word, bit},
-    KERNEL_LIST(X)
-#undef X
-};
-
-static const struct {
-  const char *word;
   unsigned axes;
 } granularities[] = {
 #define X(name, word, axes) {word, axes},
@@ -47,6 +38,10 @@ const char *granularity_name(granularity g) {
 
 bool contract_writer_scales(granularity g) {
   return granularities[g].axes & 1u << AXIS_S;
+}
+
+bool contract_has_operation(const contract *c, operation o) {
+  return o < OPERATION_COUNT && (c->kernels >> o & 1) != 0;
 }
 
 bool contract_scale_arrays(const contract *c) {
@@ -111,9 +106,9 @@ static void write_version(const contract *c, text *out) {
 
 static void write_kernels(const contract *c, text *out) {
   const char *separator = "[";
-  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-    if (!(c->kernels & kernels[i].bit)) continue;
-    text_addf(out, "%s%s", separator, kernels[i].word);
+  for (operation o = 0; o < OPERATION_COUNT; o++) {
+    if (!contract_has_operation(c, o)) continue;
+    text_addf(out, "%s%s", separator, operation_name(o));
     separator = ", ";
   }
   text_add(out, "]");

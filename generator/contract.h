@@ -6,13 +6,10 @@
 #include "diag.h"
 #include "dtype.h"
 #include "layout.h"
+#include "operation.h"
 
 /* Words of the spec language. X(enumerator, word) or X(enumerator, word, …); specs, canonical text and
  * messages all take their spelling from here. */
-#define KERNEL_LIST(X)                                                                                       \
-  X(KERNEL_WRITE, "write", 1)                                                                                \
-  X(KERNEL_DECODE, "decode", 2)
-
 /* The axes are those that index the scale array (d counts groups). */
 #define GRANULARITY_LIST(X)                                                                                  \
   X(SCALE_NONE, "none", 0)                                                                                   \
@@ -33,12 +30,6 @@
   X(PER_SEQUENCE, "sequence")                                                                                \
   X(PER_KV_HEAD, "kv_head")                                                                                  \
   X(PER_ROW, "row")
-
-enum {
-#define X(name, word, bit) name = bit,
-  KERNEL_LIST(X)
-#undef X
-};
 
 typedef enum granularity {
 #define X(name, word, axes) name,
@@ -63,7 +54,7 @@ typedef enum select_per {
 typedef enum logits_scale { LOGITS_ARGUMENT, LOGITS_RSQRT_D, LOGITS_NUMBER } logits_scale;
 
 typedef struct contract {
-  unsigned kernels; /* KERNEL_WRITE | KERNEL_DECODE */
+  unsigned kernels; /* bits of operation.h: KERNEL_WRITE | KERNEL_DECODE */
   struct {
     dtype dtype;
     int heads_per_kv; /* GQA group g, 1..128 */
@@ -141,6 +132,8 @@ contract contract_resolve(const contract *c, dtype dialect);
  * reads
  * "(absent)". Returns how many differ. */
 size_t contract_diff(const contract *a, const contract *b, text *out);
+
+bool contract_has_operation(const contract *c, operation o);
 
 /* Which axes index the scale array: mask of 1 << axis; d counts groups. 0 for none and tensor. */
 unsigned contract_scale_axes(granularity g);

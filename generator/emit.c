@@ -8,20 +8,6 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *operation_name(operation o) {
-  static const char *const names[] = {"write", "decode", "read"};
-  return names[o];
-}
-
-bool operation_parse(const char *name, operation *out_operation) {
-  for (operation o = OPERATION_WRITE; o <= OPERATION_DECODE; o++)
-    if (strcmp(name, operation_name(o)) == 0) {
-      *out_operation = o;
-      return true;
-    }
-  return false;
-}
-
 static const char *const structure_names[] = {"auto", "direct", "ring"};
 static const char line_name[] = "line";
 
@@ -318,15 +304,35 @@ void write_arguments(const kernel_descriptor *k, text *out) {
   }
 }
 
-hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *errors) {
-  if (o == OPERATION_READ) return HD_OK;
-  if (o == OPERATION_DECODE) {
-    decode_solution solution;
-    return plan_solve(c, v, t, &solution, errors);
-  }
+static hd_status check_decode_plan(const contract *c, const variant *v, const target *t, diags *errors) {
+  decode_solution solution;
+  return plan_solve(c, v, t, &solution, errors);
+}
+
+static hd_status check_write_plan(const contract *c, const variant *v, const target *t, diags *errors) {
   contract resolved = plan_contract(c, t);
-  write_plan write;
-  return plan_write(&resolved, v, t, &write, errors);
+  write_plan plan;
+  return plan_write(&resolved, v, t, &plan, errors);
+}
+
+static hd_status check_nothing(const contract *c, const variant *v, const target *t, diags *errors) {
+  (void)c, (void)v, (void)t, (void)errors;
+  return HD_OK;
+}
+
+static const struct {
+  hd_status (*check)(const contract *c, const variant *v, const target *t, diags *errors);
+  hd_status (*emit)(const contract *resolved, const variant *v, const target *t,
+                    const template_source *templates, text *out_source, descriptor *out_descriptor,
+                    diags *errors);
+} emitters[] = {
+    [OPERATION_WRITE] = {check_write_plan, emit_write},
+    [OPERATION_DECODE] = {check_decode_plan, emit_decode},
+    [OPERATION_READ] = {check_nothing, emit_read},
+};
+
+hd_status emit_check(const contract *c, operation o, const variant *v, const target *t, diags *errors) {
+  return emitters[o].check(c, v, t, errors);
 }
 
 hd_status emit_operation(const contract *c, operation o, const variant *v, const target *t,
@@ -343,10 +349,7 @@ hd_status emit_operation(const contract *c, operation o, const variant *v, const
   snprintf(d.variant, sizeof d.variant, "%s", text_string(&name));
   text_finish(&name);
   hd_status status = contract_key(c, d.contract_key);
-  if (status == HD_OK)
-    status = o == OPERATION_READ ? emit_read(&resolved, t, templates, &source, &d, errors)
-                                 : (o == OPERATION_DECODE ? emit_decode : emit_write)(
-                                       &resolved, v, t, templates, &source, &d, errors);
+  if (status == HD_OK) status = emitters[o].emit(&resolved, v, t, templates, &source, &d, errors);
   if (status == HD_OK && source.failed) status = HD_OUT_OF_MEMORY;
   if (status == HD_OK) {
     out_emission->source = text_take(&source);

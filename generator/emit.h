@@ -6,12 +6,6 @@
 #include "descriptor.h"
 #include "target.h"
 
-/* read only reads what decode has to read: a yardstick (emit_read.h), which no spec asks for. */
-typedef enum operation { OPERATION_WRITE, OPERATION_DECODE, OPERATION_READ } operation;
-const char *operation_name(operation o);
-/* Of those that a spec can ask for. */
-bool operation_parse(const char *name, operation *out_operation);
-
 typedef enum structure {
   STRUCTURE_AUTO,
   STRUCTURE_DIRECT, /* loads go straight into fragment registers */

@@ -63,8 +63,9 @@ static bool fill(void *user, const char *name, text *out) {
   return true;
 }
 
-hd_status emit_read(const contract *c, const target *t, const template_source *templates, text *out_source,
-                    descriptor *out_descriptor, diags *errors) {
+hd_status emit_read(const contract *c, const variant *v, const target *t, const template_source *templates,
+                    text *out_source, descriptor *out_descriptor, diags *errors) {
+  (void)v; /* it has one shape */
   kernel_descriptor *k = &out_descriptor->kernels[0];
   out_descriptor->kernel_count = 1;
   out_descriptor->tile_tokens = 1;

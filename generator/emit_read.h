@@ -15,7 +15,7 @@ read_bytes read_bytes_of(const contract *c);
 
 /* One kernel, "heddle_read": DIM_SPLITS workgroups read the bytes of DIM_TOKENS tokens, which lie end to end
  * from k_cache. `out` is a tensor of at least 4 bytes that is not written. */
-hd_status emit_read(const contract *c, const target *t, const template_source *templates, text *out_source,
-                    descriptor *out_descriptor, diags *errors);
+hd_status emit_read(const contract *c, const variant *v, const target *t, const template_source *templates,
+                    text *out_source, descriptor *out_descriptor, diags *errors);
 
 #endif

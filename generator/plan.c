@@ -85,7 +85,7 @@ static int weight_parts(const matrix_op *op) {
 hd_status plan_decode(const contract *c, const variant *v, const target *t, decode_plan *out_plan,
                       diags *errors) {
   size_t before = diags_errors(errors);
-  check_cache(c, t, KERNEL_DECODE, "decode", errors);
+  check_cache(c, t, OPERATION_DECODE, errors);
   check_decode(c, errors);
   decode_plan p = {.target = t};
   p.op = find_op(t, c->kv.k_dtype, false, &p.widen);
@@ -150,7 +150,7 @@ hd_status plan_write(const contract *c, const variant *v, const target *t, write
                      diags *errors) {
   (void)v; /* the writer has one shape: a lane per 16 bytes of a row */
   size_t before = diags_errors(errors);
-  check_cache(c, t, KERNEL_WRITE, "write", errors);
+  check_cache(c, t, OPERATION_WRITE, errors);
   check_dims(c, errors);
   if (c->kv.tail.channels % DIM_STEP != 0) /* then no load takes channels of both */
     diags_decline_number(errors, "decline.tail", "kv.tail.channels", c->kv.tail.channels, "a multiple of %d",

@@ -20,11 +20,20 @@ static void check_cache_dtype(dtype d, const target *t, diags *errors) {
     check_use(d, USE_CACHE, "decline.kv-dtype", "kv.dtype", errors);
 }
 
-/* What both operations ask of a contract. */
-void check_cache(const contract *c, const target *t, unsigned kernel, const char *name, diags *errors) {
-  if (!(c->kernels & kernel))
-    diags_refusef(errors, "decline.kernels", "kernels", name, c->kernels & KERNEL_WRITE ? "write" : "decode",
-                  "the contract has no %s kernel", name);
+static void check_operation(const contract *c, operation o, diags *errors) {
+  if (contract_has_operation(c, o)) return;
+  text allowed;
+  text_init(&allowed);
+  for (operation i = 0; i < OPERATION_COUNT; i++)
+    if (contract_has_operation(c, i))
+      text_addf(&allowed, "%s%s", allowed.length ? ", " : "", operation_name(i));
+  diags_refusef(errors, "decline.kernels", "kernels", operation_name(o), text_string(&allowed),
+                "the contract has no %s kernel", operation_name(o));
+  text_finish(&allowed);
+}
+
+void check_cache(const contract *c, const target *t, operation o, diags *errors) {
+  check_operation(c, o, errors);
   check_use(c->query.dtype, USE_QUERY, "decline.query-dtype", "query.dtype", errors);
   check_cache_dtype(c->kv.k_dtype, t, errors);
   if (c->kv.v_dtype != c->kv.k_dtype) check_cache_dtype(c->kv.v_dtype, t, errors);

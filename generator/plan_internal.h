@@ -8,8 +8,8 @@
 /* Heads: multiples of DIM_STEP channels, up to those of a latent cache. */
 enum { DIM_STEP = 8, MOST_QK = 576, MOST_V = 512 };
 
-/* What every operation asks of a contract; `kernel` and `name` are the operation's. */
-void check_cache(const contract *c, const target *t, unsigned kernel, const char *name, diags *errors);
+/* What every operation asks of a contract. */
+void check_cache(const contract *c, const target *t, operation o, diags *errors);
 /* What decode asks besides, of the contract and of its shape beside the instructions found. */
 void check_decode(const contract *c, diags *errors);
 void check_shape(const contract *c, const decode_plan *p, diags *errors);

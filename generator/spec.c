@@ -22,8 +22,8 @@ enum {
 };
 
 static const spec_word kernel_words[] = {
-#define X(name, word, bit) {word, bit},
-    KERNEL_LIST(X)
+#define X(name, bit, word, attends) {word, bit},
+    OPERATION_LIST(X)
 #undef X
         {NULL, 0}};
 static const spec_word granularity_words[] = {

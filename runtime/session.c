@@ -138,11 +138,11 @@ static hd_status upload_one(session *s, tensor_role role, const tensor *host, te
   return HD_OK;
 }
 
-hd_status session_upload(session *s, const contract *c, const char *operation_text, const tensors *host,
-                         tensors *out_device, diags *errors) {
+hd_status session_upload(session *s, const contract *c, operation o, const tensors *host, tensors *out_device,
+                         diags *errors) {
   tensors t = {.k_scale = host->k_scale, .v_scale = host->v_scale};
   for (int i = 0; i < TENSOR_COUNT; i++) {
-    tensor_role role = bind_role(c, operation_text, (tensor_name)i);
+    tensor_role role = bind_role(c, o, (tensor_name)i);
     if (!host->present[i] || role == ROLE_NONE) continue;
     hd_status status = upload_one(s, role, &host->by_name[i], &t.by_name[i], errors);
     if (status != HD_OK) {

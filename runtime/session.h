@@ -35,8 +35,8 @@ typedef struct session_kernel {
 /* `c` must be resolved for the session's target. `name`: the spec's, for messages. */
 hd_status session_load(session *s, const contract *c, const char *name, operation o, const variant *v,
                        session_kernel *out_kernel, diags *errors);
-/* The same for code that is there already: fills descriptor, module and functions. What both point to outlives
- * the kernel. */
+/* The same for code that is there already: fills descriptor, module and functions. What both point to
+ * outlives the kernel. */
 hd_status session_load_code(session *s, const descriptor *d, const void *code_object, size_t bytes,
                             session_kernel *out_kernel, diags *errors);
 void session_unload(session *s, session_kernel *k);
@@ -52,8 +52,8 @@ hd_status session_launch(session *s, session_kernel *k, const tensors *on_device
 
 /* Copies the tensors that are there to the device (outputs: allocated and filled with 0xff, NaN in every
  * float format, so that an element nobody wrote shows). */
-hd_status session_upload(session *s, const contract *c, const char *operation, const tensors *host,
-                         tensors *out_device, diags *errors);
+hd_status session_upload(session *s, const contract *c, operation o, const tensors *host, tensors *out_device,
+                         diags *errors);
 /* Copies one tensor back into the host tensor's memory. */
 hd_status session_download(session *s, const tensors *on_device, const tensors *host, tensor_name name,
                            diags *errors);

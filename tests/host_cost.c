@@ -54,7 +54,7 @@ static void make_tensors(hd_context *c, measured *m) {
     tensor t;
     hd_tensor *to = &m->list[m->count];
     if (!api_tensor_name((hd_tensor_name)i, &inner) ||
-        bind_role(&m->kernel->contract, operation_name(m->kernel->operation), inner) == ROLE_NONE ||
+        bind_role(&m->kernel->contract, m->kernel->operation, inner) == ROLE_NONE ||
         !bind_tensor(&m->kernel->contract, inner, dims, &t))
       continue;
     to->name = (hd_tensor_name)i;

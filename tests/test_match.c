@@ -28,7 +28,7 @@ static match_request request_for(const contract *c, operation o, const char *tar
   contract resolved = contract_resolve(c, target_find(target_name)->fp8);
   for (int i = 0; i < TENSOR_COUNT; i++) {
     tensor_name name = (tensor_name)i;
-    if (bind_role(&resolved, operation_name(o), name) == ROLE_NONE) continue;
+    if (bind_role(&resolved, o, name) == ROLE_NONE) continue;
     r.tensors.present[i] = bind_tensor(&resolved, name, dims, &r.tensors.by_name[i]);
     r.tensors.by_name[i].data = 4096;
   }
@@ -732,7 +732,7 @@ Test(match, asking_and_launching_agree_on_random_requests) {
     const variant v = {0};
     contract resolved = contract_resolve(&c, t->fp8);
     hd_status plan = emit_check(&c, o, &v, t, &planned);
-    hd_status bind = bind_dims(&resolved, operation_name(o), &r.tensors, dims, &bound);
+    hd_status bind = bind_dims(&resolved, o, &r.tensors, dims, &bound);
     hd_status status = ask(&r, &c, t->name, &a);
     cr_assert_eq(status == HD_OK, plan == HD_OK && bind == HD_OK, "request %d", i);
     cr_assert_eq(code_count(&a.declines, "bind."), (int)bound.count);

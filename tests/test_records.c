@@ -176,7 +176,7 @@ static hd_status bind_caches(const contract *c, int64_t heads, tensor k, const t
   t.present[TENSOR_K_CACHE] = true;
   if (v) t.by_name[TENSOR_V_CACHE] = *v;
   t.present[TENSOR_V_CACHE] = v != NULL;
-  hd_status status = bind_dims(c, "decode", &t, dims, &problems);
+  hd_status status = bind_dims(c, OPERATION_DECODE, &t, dims, &problems);
   snprintf(code, 64, "%s", problems.count ? problems.items[0].code : "");
   diags_finish(&problems);
   return status;
@@ -236,7 +236,7 @@ Test(records, bytes_are_taken_for_records_and_nothing_else) {
   t.present[TENSOR_K_CACHE] = true;
   diags problems;
   diags_init(&problems);
-  cr_expect_eq(bind_dims(&c, "decode", &t, dims, &problems), HD_DECLINED, "lengths are no records");
+  cr_expect_eq(bind_dims(&c, OPERATION_DECODE, &t, dims, &problems), HD_DECLINED, "lengths are no records");
   cr_assert_eq(problems.count, 1);
   cr_expect_str_eq(problems.items[0].field, "lengths");
   diags_finish(&problems);
@@ -287,11 +287,11 @@ Test(records, a_latent_cache_is_bound_by_token_by_page_or_flat) {
 
 Test(records, what_has_no_tensor_of_its_own_is_not_asked_for) {
   contract c = contract_of(small_latent);
-  cr_expect_eq(bind_role(&c, "write", TENSOR_K), ROLE_INPUT);
-  cr_expect_eq(bind_role(&c, "write", TENSOR_K_CACHE), ROLE_UPDATED);
+  cr_expect_eq(bind_role(&c, OPERATION_WRITE, TENSOR_K), ROLE_INPUT);
+  cr_expect_eq(bind_role(&c, OPERATION_WRITE, TENSOR_K_CACHE), ROLE_UPDATED);
   static const tensor_name none[] = {TENSOR_V, TENSOR_V_CACHE, TENSOR_K_SCALE, TENSOR_V_SCALE};
   for (int i = 0; i < 4; i++) {
-    cr_expect_eq(bind_role(&c, "write", none[i]), ROLE_NONE, "%s", tensor_name_text(none[i]));
-    cr_expect_eq(bind_role(&c, "decode", none[i]), ROLE_NONE, "%s", tensor_name_text(none[i]));
+    cr_expect_eq(bind_role(&c, OPERATION_WRITE, none[i]), ROLE_NONE, "%s", tensor_name_text(none[i]));
+    cr_expect_eq(bind_role(&c, OPERATION_DECODE, none[i]), ROLE_NONE, "%s", tensor_name_text(none[i]));
   }
 }

@@ -376,11 +376,11 @@ Test(select, a_captured_decode_holds_for_other_lists_and_lengths) {
     must(session_open(name, COMPILER_LLVM, NULL, &s, &d), &d);
     must(session_load(&s, &c, "graph", OPERATION_DECODE, &(variant){0}, &k, &d), &d);
     must(verify_data_init(&data, &c, &from, 64, &r, &d), &d);
-    must(bind_dims(&c, "write", &data.write, dims, &d), &d);
+    must(bind_dims(&c, OPERATION_WRITE, &data.write, dims, &d), &d);
     must(oracle_write(&c, &data.write, dims, &d), &d);
-    must(bind_dims(&c, "decode", &data.decode, dims, &d), &d);
+    must(bind_dims(&c, OPERATION_DECODE, &data.decode, dims, &d), &d);
     dims[DIM_SPLITS] = 2;
-    must(session_upload(&s, &c, "decode", &data.decode, &t, &d), &d);
+    must(session_upload(&s, &c, OPERATION_DECODE, &data.decode, &t, &d), &d);
     t.present[TENSOR_WORKSPACE] = true;
     size_t bytes = (size_t)descriptor_workspace_bytes(k.descriptor, dims);
     must(s.device->vtable->allocate(s.device, bytes, &t.by_name[TENSOR_WORKSPACE].data, &d), &d);

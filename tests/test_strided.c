@@ -103,21 +103,20 @@ static void release_all(const tensors *t) {
 
 /* Binds, launches, and brings back what is written. */
 static void launch(session *s, const contract *c, operation o, const tensors *host, int64_t splits) {
-  const char *name = operation_name(o);
   session_kernel k = {0};
   tensors on_device;
   int64_t dims[DIM_COUNT];
   diags d;
   diags_init(&d);
   const variant v = {0};
-  hd_status status = bind_dims(c, name, host, dims, &d);
+  hd_status status = bind_dims(c, o, host, dims, &d);
   if (status == HD_OK) status = session_load(s, c, "strided", o, &v, &k, &d);
-  if (status == HD_OK) status = session_upload(s, c, name, host, &on_device, &d);
+  if (status == HD_OK) status = session_upload(s, c, o, host, &on_device, &d);
   cr_assert_eq(status, HD_OK, "%s", d.count ? d.items[0].message : "");
   dims[DIM_SPLITS] = splits;
   status = session_launch(s, &k, &on_device, dims, 0.125f, &d);
   for (int i = 0; status == HD_OK && i < TENSOR_COUNT; i++) {
-    tensor_role role = bind_role(c, name, (tensor_name)i);
+    tensor_role role = bind_role(c, o, (tensor_name)i);
     if (host->present[i] && (role == ROLE_OUTPUT || role == ROLE_UPDATED))
       status = session_download(s, &on_device, host, (tensor_name)i, &d);
   }

@@ -351,7 +351,7 @@ Test(collapse_heads, a_viewed_batch_binds_under_the_views_contract) {
   v.tensors.by_name[TENSOR_LENGTHS] = (tensor){.dtype = DTYPE_INT32, .rank = 1, .shape = {14}, .data = 16};
   v.tensors.present[TENSOR_PAGE_TABLE] = v.tensors.present[TENSOR_LENGTHS] = true;
   int64_t dims[DIM_COUNT];
-  cr_assert_eq(bind_dims(&v.contract, "decode", &v.tensors, dims, &d), HD_OK);
+  cr_assert_eq(bind_dims(&v.contract, OPERATION_DECODE, &v.tensors, dims, &d), HD_OK);
   cr_assert_eq(dims[DIM_SEQS], 14);
   cr_assert_eq(dims[DIM_KV_HEADS], 1);
   cr_assert_eq(dims[DIM_PAGES], 2 * PAGES);
@@ -417,7 +417,7 @@ static void decoded(const contract *c, const tensors *t, double *out) {
   int64_t dims[DIM_COUNT];
   diags d;
   diags_init(&d);
-  cr_assert_eq(bind_dims(c, "decode", t, dims, &d), HD_OK, "%s", d.count ? d.items[0].message : "");
+  cr_assert_eq(bind_dims(c, OPERATION_DECODE, t, dims, &d), HD_OK, "%s", d.count ? d.items[0].message : "");
   cr_assert_eq(oracle_decode(c, t, dims, 0.125, out, NULL, &d), HD_OK, "%s",
                d.count ? d.items[0].message : "");
   diags_finish(&d);

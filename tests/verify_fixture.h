@@ -56,10 +56,10 @@ static inline void solve(solved *s, contract c, const verify_case *from, uint64_
   s->contract = c;
   s->scale = 0.125;
   cr_assert_eq(verify_data_init(&s->data, &s->contract, from, 64, &r, &d), HD_OK);
-  cr_assert_eq(bind_dims(&s->contract, "write", &s->data.write, s->dims, &d), HD_OK);
+  cr_assert_eq(bind_dims(&s->contract, OPERATION_WRITE, &s->data.write, s->dims, &d), HD_OK);
   cr_assert_eq(oracle_write(&s->contract, &s->data.write, s->dims, &d), HD_OK);
   verify_data_set_scales(&s->data, &r);
-  cr_assert_eq(bind_dims(&s->contract, "decode", &s->data.decode, s->dims, &d), HD_OK, "%s",
+  cr_assert_eq(bind_dims(&s->contract, OPERATION_DECODE, &s->data.decode, s->dims, &d), HD_OK, "%s",
                d.count ? d.items[0].message : "");
   cr_assert_eq(oracle_decode_rounded(&s->contract, &s->data.decode, s->dims, s->scale, &d), HD_OK, "%s",
                d.count ? d.items[0].message : "");

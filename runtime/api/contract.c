@@ -100,6 +100,6 @@ const char *hd_contract_text(const hd_contract *c) {
 }
 
 int hd_contract_has(const hd_contract *c, hd_operation o) {
-  static const unsigned bits[] = {[HD_WRITE] = KERNEL_WRITE, [HD_DECODE] = KERNEL_DECODE};
-  return (unsigned)o < sizeof bits / sizeof *bits && (c->spec.contract.kernels & bits[o]) != 0;
+  operation own;
+  return api_operation(o, &own) && contract_has_operation(&c->spec.contract, own);
 }

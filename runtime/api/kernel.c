@@ -48,7 +48,7 @@ hd_status hd_kernel_tensor(hd_kernel *k, hd_tensor_name name, hd_role *out_role,
   tensor_name inner;
   tensor wanted;
   if (k == NULL || out_role == NULL || !api_tensor_name(name, &inner)) return HD_INVALID;
-  tensor_role role = bind_role(&k->contract, operation_name(k->operation), inner);
+  tensor_role role = bind_role(&k->contract, k->operation, inner);
   if (role != ROLE_NONE && bind_tensor(&k->contract, inner, unknown, &wanted)) {
     if (out_dtype != NULL && !api_dtype_back(wanted.dtype, out_dtype)) return HD_INTERNAL;
     text shape;
@@ -105,7 +105,7 @@ static int64_t wanted_splits(const hd_kernel *k, const prepared *p, const int64_
 }
 
 int64_t api_splits(const hd_kernel *k, const prepared *p, const int64_t dims[DIM_COUNT], int64_t longest) {
-  if (k->operation != OPERATION_DECODE) return 1;
+  if (!operation_attends(k->operation)) return 1;
   return splits_among(&k->split_factors, wanted_splits(k, p, dims, longest));
 }
 
@@ -159,7 +159,7 @@ hd_status hd_kernel_workspace(hd_kernel *k, const hd_sizes *sizes, int64_t *out_
   const prepared *p = begin(k, &status);
   if (p == NULL) return status;
   if (out_bytes == NULL || !read_sizes(k, sizes, &s, dims)) return HD_INVALID;
-  if (k->operation != OPERATION_DECODE)
+  if (!operation_attends(k->operation))
     *out_bytes = 0;
   else
     *out_bytes =

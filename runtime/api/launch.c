@@ -45,18 +45,16 @@ static hd_status settle_dims(hd_kernel *k, const hd_arguments *a, tensors *t, se
   }
   hd_status status = api_tensors(a->tensors, a->tensor_count, t, errors);
   api_scale_numbers(a->k_scale, a->v_scale, t);
-  if (status == HD_OK)
-    status = bind_dims(&k->contract, operation_name(k->operation), t, out_facts->dims, errors);
+  if (status == HD_OK) status = bind_dims(&k->contract, k->operation, t, out_facts->dims, errors);
   if (status != HD_OK) return status;
-  out_facts->capacity =
-      k->operation == OPERATION_DECODE ? bind_capacity(&k->contract, t, out_facts->dims) : 0;
+  out_facts->capacity = operation_attends(k->operation) ? bind_capacity(&k->contract, t, out_facts->dims) : 0;
   if (keyed) seen_keep(&k->seen, &key, out_facts);
   return HD_OK;
 }
 
 static hd_status settle_splits(const hd_kernel *k, const prepared *p, const hd_arguments *a, int64_t room,
                                int64_t dims[DIM_COUNT], diags *errors) {
-  if (k->operation != OPERATION_DECODE) return HD_OK;
+  if (!operation_attends(k->operation)) return HD_OK;
   if (a->splits < 0 || a->longest < 0) {
     diags_errorf(errors, "launch.splits", a->splits < 0 ? "splits" : "longest",
                  "a split count or length is negative");
@@ -103,7 +101,7 @@ static hd_status settle_scale(const hd_kernel *k, const hd_arguments *a, float *
   double fixed = c->logits.scale == LOGITS_NUMBER ? c->logits.number : 1 / sqrt(c->head_dim.qk);
   float asked = a->logits_scale;
   *out_scale = asked != 0 ? asked : (float)fixed;
-  if (k->operation != OPERATION_DECODE || c->logits.scale == LOGITS_ARGUMENT || asked == 0 ||
+  if (!operation_attends(k->operation) || c->logits.scale == LOGITS_ARGUMENT || asked == 0 ||
       asked == (float)fixed)
     return HD_OK;
   text numbers[2];

@@ -194,7 +194,7 @@ static hd_status choose_variant(hd_kernel *k, hd_context *c, const hd_job *j, di
     return HD_INVALID;
   }
   snprintf(k->choice, sizeof k->choice, "the policy: no shape was given");
-  if (j->shape == NULL || k->operation != OPERATION_DECODE) return HD_OK;
+  if (j->shape == NULL || !operation_attends(k->operation)) return HD_OK;
   if (!api_take_struct(j->shape, offsetof(hd_sizes, splits), &sizes, sizeof sizes, "shape", errors))
     return HD_INVALID;
   if (sizes.rows > INT32_MAX) sizes.rows = INT32_MAX;

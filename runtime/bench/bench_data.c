@@ -130,7 +130,7 @@ static void set_sizes(bench_data *d, const bench_shape *shape, int64_t capacity,
 static hd_status allocate(bench_data *d, diags *errors) {
   for (int i = 0; i < TENSOR_COUNT; i++) {
     tensor_name name = (tensor_name)i;
-    if (bind_role(d->contract, "decode", name) == ROLE_NONE || name == TENSOR_WORKSPACE) continue;
+    if (bind_role(d->contract, OPERATION_DECODE, name) == ROLE_NONE || name == TENSOR_WORKSPACE) continue;
     tensor *t = &d->host.by_name[name];
     d->host.present[name] = bind_tensor(d->contract, name, d->dims, t);
     if (!d->host.present[name] || is_cached(name)) continue;
@@ -167,7 +167,7 @@ hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *s
     if (!deal_pages(d, lengths, &r)) status = out_of_memory((size_t)d->dims[DIM_PAGES] * 4, errors);
   }
   /* The strides, and a check that everything fits together. */
-  if (status == HD_OK) status = bind_dims(c, "decode", &d->host, d->dims, errors);
+  if (status == HD_OK) status = bind_dims(c, OPERATION_DECODE, &d->host, d->dims, errors);
   d->dims[DIM_TOKENS] = d->tokens;
   if (status != HD_OK) bench_data_finish(d);
   return status;
@@ -187,7 +187,7 @@ hd_status bench_pool_init(bench_pool *p, session *s, const bench_data *d, int co
   tensors fixed = d->host;
   for (int i = 0; i < CACHED_COUNT; i++)
     fixed.present[cached[i]] = false;
-  hd_status status = session_upload(s, d->contract, "decode", &fixed, &p->fixed, errors);
+  hd_status status = session_upload(s, d->contract, OPERATION_DECODE, &fixed, &p->fixed, errors);
   if (status != HD_OK) return status;
   status = v->allocate(s->device, p->stride * (size_t)copies + 256, &p->base, errors);
   for (int i = 0; status == HD_OK && i < copies; i++)

@@ -5,22 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NAME_COLUMN = 7 };
+
 /* What the generator says of one spec: for each target, which operations it serves. */
 typedef struct served {
-  text names[2]; /* per operation, the targets that serve it, space-separated */
-  target_declines declines[2];
+  text names[OPERATION_COUNT]; /* the targets that serve it, space-separated */
+  target_declines declines[OPERATION_COUNT];
 } served;
 
 static void ask_generator(const spec *s, const target_list *targets, served *out) {
-  const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
   const diags none = {0};
-  for (int o = 0; o < 2; o++) {
-    if (!contract_has_operation(&s->contract, all[o])) continue;
+  for (operation o = 0; o < OPERATION_COUNT; o++) {
+    if (!contract_has_operation(&s->contract, o)) continue;
     for (int t = 0; t < targets->count; t++) {
       variant v = {0};
       diags why;
       diags_init(&why);
-      bool fine = emit_check(&s->contract, all[o], &v, targets->items[t], &why) == HD_OK;
+      bool fine = emit_check(&s->contract, o, &v, targets->items[t], &why) == HD_OK;
       if (fine) text_addf(&out->names[o], "%s%s", out->names[o].length ? " " : "", targets->items[t]->name);
       target_declines_add(&out->declines[o], targets->items[t], fine ? &none : &why);
       diags_finish(&why);
@@ -29,12 +30,11 @@ static void ask_generator(const spec *s, const target_list *targets, served *out
 }
 
 static void write_served_json(const served *s, text *out, bool *first) {
-  const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
   json_key(out, first, "served");
   text_add(out, "{");
   bool first_operation = true;
-  for (int o = 0; o < 2; o++) {
-    json_key(out, &first_operation, operation_name(all[o]));
+  for (operation o = 0; o < OPERATION_COUNT; o++) {
+    json_key(out, &first_operation, operation_name(o));
     text_add(out, "[");
     char *names = strdup(text_string(&s->names[o])), *rest = names;
     bool first_name = true;
@@ -57,14 +57,14 @@ static int check_file(const cli *c, const char *path, text *out) {
   target_list targets = {0};
   int code = EXIT_FINE;
   diags_init(&d);
-  for (int o = 0; o < 2; o++)
+  for (operation o = 0; o < OPERATION_COUNT; o++)
     target_declines_init(&serves.declines[o]);
   hd_status status = spec_file_read(path, &file, &d);
   if (status == HD_OK && !cli_flag(c, "syntax")) {
     code = cli_targets(c, &file.spec, &targets);
     if (code == EXIT_FINE) ask_generator(&file.spec, &targets, &serves);
     /* A target that the spec or the caller names has to serve; of "every target", one is enough. */
-    for (int o = 0; o < 2; o++) {
+    for (operation o = 0; o < OPERATION_COUNT; o++) {
       bool none = serves.names[o].length == 0, bad = diags_errors(&serves.declines[o].all) > 0;
       bool good = !bad || (!targets.named && !none);
       target_declines_write(&serves.declines[o], good ? DIAG_NOTE : DIAG_ERROR, &d);
@@ -89,10 +89,12 @@ static int check_file(const cli *c, const char *path, text *out) {
     text_add(out, "}");
   } else if (code == EXIT_FINE) {
     text_addf(out, "%s: fine, contract %.12s\n", path, key);
-    if (serves.names[0].length) text_addf(out, "  write:  %s\n", text_string(&serves.names[0]));
-    if (serves.names[1].length) text_addf(out, "  decode: %s\n", text_string(&serves.names[1]));
+    for (operation o = 0; o < OPERATION_COUNT; o++)
+      if (serves.names[o].length)
+        text_addf(out, "  %s:%*s%s\n", operation_name(o), NAME_COLUMN - (int)strlen(operation_name(o)), "",
+                  text_string(&serves.names[o]));
   }
-  for (int o = 0; o < 2; o++) {
+  for (operation o = 0; o < OPERATION_COUNT; o++) {
     text_finish(&serves.names[o]);
     target_declines_finish(&serves.declines[o]);
   }

@@ -175,10 +175,9 @@ bool cli_serves(const target_list *targets, const contract *c, operation o, cons
 /* The operations to work on: the --kernel options, else what the contract has. */
 typedef struct operation_list {
   int count;
-  operation items[2];
+  operation items[OPERATION_COUNT];
 } operation_list;
 int cli_operations(const cli *c, const spec_file *f, operation_list *out_list);
-bool contract_has_operation(const contract *c, operation o);
 int cli_variant(const cli *c, variant *out_variant);
 int cli_compiler(const cli *c, compiler_kind *out_kind);
 

@@ -156,7 +156,7 @@ static hd_status ask_records(const cli *c, match_run *m, int chosen, diags *d) {
   const int64_t *dims = m->answers[chosen].dims;
   const spec *s = &m->files[chosen].spec;
   const target *t = target_find(cli_text(c, "target"));
-  if (!cli_text(c, "tuned") || r->operation != OPERATION_DECODE || !t) return HD_OK;
+  if (!cli_text(c, "tuned") || !operation_attends(r->operation) || !t) return HD_OK;
   const contract resolved = contract_resolve(&s->contract, t->fp8);
   const int64_t room = bind_capacity(&resolved, &r->tensors, dims);
   const tuned_question q = {

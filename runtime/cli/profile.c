@@ -73,10 +73,9 @@ static void order_slots(verify_data *d) {
 static hd_status count_launch(request *r, profiled *p, const tensors *host, int64_t dims[DIM_COUNT],
                               diags *d) {
   session *s = &r->session;
-  const char *name = operation_name(p->operation);
   double scale = oracle_logits_scale(&r->contract, 1.0 / sqrt((double)r->contract.head_dim.qk));
   tensors on_device;
-  hd_status status = session_upload(s, &r->contract, name, host, &on_device, d);
+  hd_status status = session_upload(s, &r->contract, p->operation, host, &on_device, d);
   if (status != HD_OK) return status;
   status = s->device->vtable->count_begin(s->device, d);
   if (status == HD_OK) {
@@ -95,13 +94,13 @@ static hd_status count_launch(request *r, profiled *p, const tensors *host, int6
 
 static hd_status profile_write(request *r, profiled *p, diags *d) {
   int64_t dims[DIM_COUNT];
-  hd_status status = bind_dims(&r->contract, "write", &r->data.write, dims, d);
+  hd_status status = bind_dims(&r->contract, OPERATION_WRITE, &r->data.write, dims, d);
   return status == HD_OK ? count_launch(r, p, &r->data.write, dims, d) : status;
 }
 
 static hd_status profile_decode(request *r, profiled *p, diags *d) {
   int64_t dims[DIM_COUNT];
-  hd_status status = bind_dims(&r->contract, "decode", &r->data.decode, dims, d);
+  hd_status status = bind_dims(&r->contract, OPERATION_DECODE, &r->data.decode, dims, d);
   if (status != HD_OK) return status;
   p->splits = dims[DIM_SPLITS] =
       session_splits(&r->session, &p->kernel, dims, r->data.longest, cli_int(r->c, "split", 0));
@@ -118,7 +117,7 @@ static hd_status profile_all(request *r, const operation_list *list, diags *d) {
     status =
         session_load(&r->session, &r->contract, r->file.spec.name, p->operation, &r->variant, &p->kernel, d);
     p->loaded = status == HD_OK;
-    if (p->loaded && p->operation == OPERATION_DECODE) tile = p->kernel.descriptor->tile_tokens;
+    if (p->loaded && operation_attends(p->operation)) tile = p->kernel.descriptor->tile_tokens;
   }
   if (status == HD_OK) status = verify_data_init(&r->data, &r->contract, &r->inputs, tile, &random, d);
   if (status != HD_OK) return status;
@@ -131,7 +130,7 @@ static hd_status profile_all(request *r, const operation_list *list, diags *d) {
     }
   if (status == HD_OK && !filled) {
     int64_t dims[DIM_COUNT];
-    status = bind_dims(&r->contract, "write", &r->data.write, dims, d);
+    status = bind_dims(&r->contract, OPERATION_WRITE, &r->data.write, dims, d);
     if (status == HD_OK) status = oracle_write(&r->contract, &r->data.write, dims, d);
   }
   for (int i = 0; status == HD_OK && i < r->count; i++)
@@ -162,7 +161,7 @@ static void report_json(const request *r, int top, text *out) {
     json_text(out, &inner, "variant", p->kernel.descriptor->variant);
     json_text(out, &inner, "key", p->kernel.key);
     json_text(out, &inner, "compiler", p->kernel.compiler);
-    if (p->operation == OPERATION_DECODE) json_int(out, &inner, "split", p->splits);
+    if (operation_attends(p->operation)) json_int(out, &inner, "split", p->splits);
     if (kv.instructions) json_efficiency(out, &inner, "kv_segment_efficiency", &kv);
     json_key(out, &inner, "launches");
     stats_json(&p->counts, &r->session, &p->names, top, out);
@@ -182,7 +181,7 @@ static void report_table(const request *r, int top, text *out) {
     const profiled *p = &r->done[i];
     count_traffic kv = stats_kv_loads(&p->counts, &p->names);
     text_addf(out, "\n%s, variant %s", operation_name(p->operation), p->kernel.descriptor->variant);
-    if (p->operation == OPERATION_DECODE) text_addf(out, ", split %" PRId64, p->splits);
+    if (operation_attends(p->operation)) text_addf(out, ", split %" PRId64, p->splits);
     text_add(out, "\n");
     stats_table(&p->counts, &r->session, &p->names, top, out);
     if (kv.instructions)

@@ -59,14 +59,13 @@ static int call_read(const cli *c, call *k, diags *d) {
     if (!code) code = settings_read(c, &k->file.spec.contract, k->operation, &k->settings);
     if (code) return code;
     k->contract = k->file.spec.contract;
-    const char *name = operation_name(k->operation);
-    status = tensor_outputs_check(c, &k->contract, name, d);
-    hd_status inputs = tensor_set_read(c, &k->contract, name, &k->set, d);
+    status = tensor_outputs_check(c, &k->contract, k->operation, d);
+    hd_status inputs = tensor_set_read(c, &k->contract, k->operation, &k->set, d);
     if (status == HD_OK) status = inputs;
     k->set.host.k_scale = k->settings.k_scale;
     k->set.host.v_scale = k->settings.v_scale;
-    if (status == HD_OK) status = bind_dims(&k->contract, name, &k->set.host, k->dims, d);
-    if (status == HD_OK) status = tensor_set_add_outputs(&k->set, &k->contract, name, k->dims, d);
+    if (status == HD_OK) status = bind_dims(&k->contract, k->operation, &k->set.host, k->dims, d);
+    if (status == HD_OK) status = tensor_set_add_outputs(&k->set, &k->contract, k->operation, k->dims, d);
   }
   return status == HD_OK ? EXIT_FINE : cli_fail(c, c->arguments[0], &k->file, d, status);
 }
@@ -142,7 +141,7 @@ static int report_run(const cli *c, const call *k, const session *s, const sessi
     json_text(&out, &first, "device", s->facts.name);
     json_text(&out, &first, "target", s->target->name);
     json_text(&out, &first, "variant", kernel->descriptor->variant);
-    if (k->operation == OPERATION_DECODE) json_text(&out, &first, "choice", k->choice.reason);
+    if (operation_attends(k->operation)) json_text(&out, &first, "choice", k->choice.reason);
     json_text(&out, &first, "key", kernel->key);
     json_text(&out, &first, "compiler", kernel->compiler);
     json_bool(&out, &first, "hit", kernel->hit);
@@ -155,7 +154,7 @@ static int report_run(const cli *c, const call *k, const session *s, const sessi
   } else {
     text_addf(&out, "%s of %s on %s (%s): %.3f s", operation_name(k->operation), k->file.spec.name,
               s->facts.name, s->target->name, k->seconds);
-    if (k->operation == OPERATION_DECODE) text_addf(&out, ", split %" PRId64, k->dims[DIM_SPLITS]);
+    if (operation_attends(k->operation)) text_addf(&out, ", split %" PRId64, k->dims[DIM_SPLITS]);
     text_addf(&out, ", kernel %.12s %s\n", kernel->key, kernel->hit ? "from the cache" : "compiled now");
     report_outputs(c, k, &out);
     stats_table(&k->counts, s, &k->names, STATS_TOP, &out);
@@ -180,9 +179,8 @@ static hd_status launch(const cli *c, call *k, session *s, session_kernel *kerne
 }
 
 static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel *kernel, diags *d) {
-  const char *name = operation_name(k->operation);
   tensors on_device;
-  if (k->operation == OPERATION_DECODE) {
+  if (operation_attends(k->operation)) {
     int64_t asked = cli_int(c, "split", 0);
     if (asked == 0 && k->choice.found)
       asked = tune_choice_splits(&k->choice, split_facts_of(kernel->descriptor), &k->shape,
@@ -191,11 +189,11 @@ static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel
     k->dims[DIM_SPLITS] =
         cli_int(c, "split", 0) > 0 ? splits : splits_among(&k->file.spec.split_factors, splits);
   }
-  hd_status status = session_upload(s, &k->contract, name, &k->set.host, &on_device, d);
+  hd_status status = session_upload(s, &k->contract, k->operation, &k->set.host, &on_device, d);
   if (status != HD_OK) return status;
   status = launch(c, k, s, kernel, &on_device, d);
   for (int i = 0; status == HD_OK && i < TENSOR_COUNT; i++) {
-    tensor_role role = bind_role(&k->contract, name, (tensor_name)i);
+    tensor_role role = bind_role(&k->contract, k->operation, (tensor_name)i);
     if (role == ROLE_OUTPUT || role == ROLE_UPDATED)
       status = session_download(s, &on_device, &k->set.host, (tensor_name)i, d);
   }
@@ -207,7 +205,7 @@ static hd_status run_on_device(const cli *c, call *k, session *s, session_kernel
 static hd_status choose(const cli *c, call *k, const session *s, variant *v, diags *d) {
   int64_t tokens = 0;
   const tensor *lengths = &k->set.host.by_name[TENSOR_LENGTHS];
-  if (k->operation != OPERATION_DECODE) return HD_OK;
+  if (!operation_attends(k->operation)) return HD_OK;
   if (k->set.host.present[TENSOR_LENGTHS])
     for (int64_t i = 0; i < tensor_elements(lengths); i++)
       tokens += ((const int32_t *)(uintptr_t)lengths->data)[i];
@@ -283,7 +281,7 @@ static int reference_call(const cli *c, call *k, diags *d) {
   const char *path = c->arguments[0];
   double start = now();
   hd_status status =
-      k->operation == OPERATION_DECODE
+      operation_attends(k->operation)
           ? oracle_decode_rounded(&k->contract, &k->set.host, k->dims, k->settings.logits_scale, d)
           : oracle_write(&k->contract, &k->set.host, k->dims, d);
   k->seconds = now() - start;

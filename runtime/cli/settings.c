@@ -16,7 +16,8 @@ typedef struct setting {
 static int set_logits_scale(const setting *s) {
   if (!isfinite((float)s->value))
     return cli_usage(s->cli, "logits_scale takes a finite fp32 number, not %g", s->value);
-  if (s->operation != OPERATION_DECODE) return cli_usage(s->cli, "write takes no logits_scale");
+  if (!operation_attends(s->operation))
+    return cli_usage(s->cli, "%s takes no logits_scale", operation_name(s->operation));
   if (s->terms->logits.scale != LOGITS_ARGUMENT)
     return cli_usage(s->cli, "the contract fixes logits.scale: it is not an argument");
   s->out->logits_scale = s->value;
@@ -72,7 +73,7 @@ int settings_read(const cli *c, const contract *terms, operation o, settings *ou
 }
 
 void settings_json(const settings *s, operation o, text *out, bool *first) {
-  if (o == OPERATION_DECODE) json_number(out, first, "logits_scale", s->logits_scale);
+  if (operation_attends(o)) json_number(out, first, "logits_scale", s->logits_scale);
   if (s->k_scale.given) json_number(out, first, "k_scale", (double)s->k_scale.value);
   if (s->v_scale.given) json_number(out, first, "v_scale", (double)s->v_scale.value);
 }

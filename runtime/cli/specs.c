@@ -172,10 +172,6 @@ bool cli_serves(const target_list *targets, const contract *c, operation o, cons
   return served;
 }
 
-bool contract_has_operation(const contract *c, operation o) {
-  return (c->kernels & (o == OPERATION_WRITE ? (unsigned)KERNEL_WRITE : (unsigned)KERNEL_DECODE)) != 0;
-}
-
 int cli_operations(const cli *c, const spec_file *f, operation_list *out_list) {
   operation_list list = {0};
   const char *name;
@@ -183,14 +179,14 @@ int cli_operations(const cli *c, const spec_file *f, operation_list *out_list) {
     operation o;
     if (!operation_parse(name, &o) || !contract_has_operation(&f->spec.contract, o))
       return cli_usage(c, "%s has no kernel '%s'", f->path, name);
-    if (list.count == 0 || list.items[0] != o)
-      if (list.count < 2) list.items[list.count++] = o;
+    bool listed = false;
+    for (int n = 0; n < list.count; n++)
+      listed |= list.items[n] == o;
+    if (!listed) list.items[list.count++] = o;
   }
-  if (list.count == 0) {
-    const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
-    for (int i = 0; i < 2; i++)
-      if (contract_has_operation(&f->spec.contract, all[i])) list.items[list.count++] = all[i];
-  }
+  if (list.count == 0)
+    for (operation o = 0; o < OPERATION_COUNT; o++)
+      if (contract_has_operation(&f->spec.contract, o)) list.items[list.count++] = o;
   *out_list = list;
   return EXIT_FINE;
 }

@@ -94,8 +94,8 @@ static hd_status read_one(const contract *terms, tensor_name name, const char *p
   return HD_OK;
 }
 
-hd_status tensor_set_read(const cli *c, const contract *terms, const char *operation_text,
-                          tensor_set *out_set, diags *errors) {
+hd_status tensor_set_read(const cli *c, const contract *terms, operation o, tensor_set *out_set,
+                          diags *errors) {
   tensor_set set = {0};
   hd_status worst = HD_OK;
   const char *option;
@@ -104,13 +104,13 @@ hd_status tensor_set_read(const cli *c, const contract *terms, const char *opera
     tensor_name name;
     const char *path;
     if (!split_option(option, word, &name, &path)) continue;
-    tensor_role role = bind_role(terms, operation_text, name);
+    tensor_role role = bind_role(terms, o, name);
     hd_status status = HD_DECLINED;
     if (role == ROLE_OUTPUT)
       diags_errorf(errors, "bind.unneeded", word, "%s is a result of %s: it goes with --out", word,
-                   operation_text);
+                   operation_name(o));
     else if (role == ROLE_NONE)
-      bind_refuse_unneeded(terms, operation_text, name, errors);
+      bind_refuse_unneeded(terms, o, name, errors);
     else
       status = read_one(terms, name, path, &set, errors);
     if (status != HD_OK && (worst == HD_OK || worst == HD_DECLINED)) worst = status;
@@ -123,36 +123,35 @@ hd_status tensor_set_read(const cli *c, const contract *terms, const char *opera
   return HD_OK;
 }
 
-hd_status tensor_outputs_check(const cli *c, const contract *terms, const char *operation_text,
-                               diags *errors) {
+hd_status tensor_outputs_check(const cli *c, const contract *terms, operation o, diags *errors) {
   hd_status status = HD_OK;
   tensor_name name;
   const char *path;
   for (int i = 0; tensor_output_at(c, i, &name, &path); i++) {
-    tensor_role role = bind_role(terms, operation_text, name);
+    tensor_role role = bind_role(terms, o, name);
     if (role == ROLE_OUTPUT || role == ROLE_UPDATED) continue;
     text results;
     text_init(&results);
     for (int t = 0; t < TENSOR_COUNT; t++) {
-      tensor_role other = bind_role(terms, operation_text, (tensor_name)t);
+      tensor_role other = bind_role(terms, o, (tensor_name)t);
       if (other == ROLE_OUTPUT || other == ROLE_UPDATED)
         text_addf(&results, "%s%s", results.length ? ", " : "", tensor_name_text((tensor_name)t));
     }
     diags_errorf(errors, "bind.unneeded", tensor_name_text(name),
                  "%s is no result of %s under this contract; results are %s", tensor_name_text(name),
-                 operation_text, text_string(&results));
+                 operation_name(o), text_string(&results));
     text_finish(&results);
     status = HD_DECLINED;
   }
   return status;
 }
 
-hd_status tensor_set_add_outputs(tensor_set *set, const contract *terms, const char *operation_text,
+hd_status tensor_set_add_outputs(tensor_set *set, const contract *terms, operation o,
                                  const int64_t dims[DIM_COUNT], diags *errors) {
   for (int i = 0; i < TENSOR_COUNT; i++) {
     tensor_name name = (tensor_name)i;
     tensor t;
-    if (bind_role(terms, operation_text, name) != ROLE_OUTPUT) continue;
+    if (bind_role(terms, o, name) != ROLE_OUTPUT) continue;
     if (!bind_tensor(terms, name, dims, &t)) continue;
     void *memory = calloc(tensor_bytes(&t) + 1, 1);
     if (!memory) {

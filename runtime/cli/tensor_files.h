@@ -14,13 +14,12 @@ typedef struct tensor_set {
  */
 int tensor_options_check(const cli *c);
 /* Reads every --in file. HD_DECLINED: not an array, a wrong type, a tensor the operation doesn't take. */
-hd_status tensor_set_read(const cli *c, const contract *terms, const char *operation_text,
-                          tensor_set *out_set, diags *errors);
+hd_status tensor_set_read(const cli *c, const contract *terms, operation o, tensor_set *out_set,
+                          diags *errors);
 /* Refuses --out tensors that are no result of the operation. */
-hd_status tensor_outputs_check(const cli *c, const contract *terms, const char *operation_text,
-                               diags *errors);
+hd_status tensor_outputs_check(const cli *c, const contract *terms, operation o, diags *errors);
 /* Makes room for the operation's outputs, once dims are known. */
-hd_status tensor_set_add_outputs(tensor_set *set, const contract *terms, const char *operation_text,
+hd_status tensor_set_add_outputs(tensor_set *set, const contract *terms, operation o,
                                  const int64_t dims[DIM_COUNT], diags *errors);
 /* Writes every --out file. */
 hd_status tensor_set_write(const cli *c, const tensor_set *set, diags *errors);

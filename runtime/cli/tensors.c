@@ -32,7 +32,7 @@ static void write_request(const contract *c, operation o, const int64_t dims[DIM
   bool first = true, first_tensor = true;
   text_add(out, "{");
   json_text(out, &first, "operation", operation_name(o));
-  if (o == OPERATION_DECODE)
+  if (operation_attends(o))
     write_facts(c, dims, out, &first);
   else
     json_int(out, &first, "kv_heads", dims[DIM_KV_HEADS]);
@@ -42,7 +42,7 @@ static void write_request(const contract *c, operation o, const int64_t dims[DIM
   text_add(out, "{");
   for (int i = 0; i < TENSOR_COUNT; i++) {
     tensor t;
-    if (bind_role(c, operation_name(o), (tensor_name)i) == ROLE_NONE) continue;
+    if (bind_role(c, o, (tensor_name)i) == ROLE_NONE) continue;
     if (!bind_tensor(c, (tensor_name)i, dims, &t)) continue;
     text_add(out, first_tensor ? "\n  " : ",\n  ");
     text_add_json(out, tensor_name_text((tensor_name)i));

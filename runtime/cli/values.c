@@ -62,10 +62,10 @@ static const char *target_nearest(const char *value) {
 }
 
 static size_t kernel_count(void) {
-  return 2;
+  return OPERATION_COUNT;
 }
 static const char *kernel_name_at(size_t index) {
-  return operation_name(index == 0 ? OPERATION_WRITE : OPERATION_DECODE);
+  return operation_name((operation)index);
 }
 
 /* Choices that are words: NAME_count and NAME_at of a list. */

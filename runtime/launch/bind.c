@@ -158,10 +158,9 @@ static bool shape_of(const contract *c, tensor_name name, tensor_shape *out_shap
   return true;
 }
 
-/* Roles, one row a tensor; whether the contract has the tensor at all is shape_of's answer. */
-static const struct {
-  tensor_role write, decode;
-} roles[TENSOR_COUNT] = {
+/* Roles, one row a tensor, in the order of the operations (write, decode); whether the contract has the
+ * tensor at all is shape_of's answer. */
+static const tensor_role roles[TENSOR_COUNT][OPERATION_COUNT] = {
     [TENSOR_Q] = {ROLE_NONE, ROLE_INPUT},
     [TENSOR_K_CACHE] = {ROLE_UPDATED, ROLE_INPUT},
     [TENSOR_V_CACHE] = {ROLE_UPDATED, ROLE_INPUT},
@@ -183,15 +182,14 @@ static const struct {
     [TENSOR_LSE] = {ROLE_NONE, ROLE_OUTPUT},
 };
 
-tensor_role bind_role(const contract *c, const char *operation, tensor_name name) {
+tensor_role bind_role(const contract *c, operation o, tensor_name name) {
   tensor_shape shape;
   dtype type;
   if ((unsigned)name >= TENSOR_COUNT || !shape_of(c, name, &shape, &type)) return ROLE_NONE;
-  if (strcmp(operation, "decode") == 0) return roles[name].decode;
-  if (strcmp(operation, "write") != 0) return ROLE_NONE;
+  if ((unsigned)o >= OPERATION_COUNT) return ROLE_NONE;
   /* Scales that the writer does not work out are given to it. */
-  bool scale = name == TENSOR_K_SCALE || name == TENSOR_V_SCALE;
-  return scale && !contract_writer_scales(c->scale.granularity) ? ROLE_INPUT : roles[name].write;
+  bool scale = o == OPERATION_WRITE && (name == TENSOR_K_SCALE || name == TENSOR_V_SCALE);
+  return scale && !contract_writer_scales(c->scale.granularity) ? ROLE_INPUT : roles[name][o];
 }
 
 bool bind_takes_number(const contract *c, bool is_k) {

@@ -9,7 +9,7 @@
 /* One binding in progress. */
 typedef struct binding {
   const contract *contract;
-  const char *operation;
+  operation operation;
   const tensors *tensors;
   int64_t *dims;
   diags *errors;
@@ -140,16 +140,17 @@ static void refuse_missing(binding *b, tensor_name name, dtype expected_type) {
   text_addf(&expected, "%s ", dtype_name(expected_type));
   bind_expected_shape(b->contract, name, &expected);
   diags_refusef(b->errors, "bind.missing", tensor_name_text(name), "none", text_string(&expected),
-                "%s is missing: %s needs %s", tensor_name_text(name), b->operation, text_string(&expected));
+                "%s is missing: %s needs %s", tensor_name_text(name), operation_name(b->operation),
+                text_string(&expected));
   text_finish(&expected);
   b->good = false;
 }
 
-void bind_refuse_unneeded(const contract *c, const char *operation, tensor_name name, diags *errors) {
+void bind_refuse_unneeded(const contract *c, operation o, tensor_name name, diags *errors) {
   bool number =
       (name == TENSOR_K_SCALE || name == TENSOR_V_SCALE) && bind_takes_number(c, name == TENSOR_K_SCALE);
   diags_refusef(errors, "bind.unneeded", tensor_name_text(name), "given", number ? "a number" : "none",
-                "%s takes no tensor %s under this contract%s", operation, tensor_name_text(name),
+                "%s takes no tensor %s under this contract%s", operation_name(o), tensor_name_text(name),
                 number ? ", whose scale.source is argument: it is given as a number" : "");
 }
 
@@ -163,10 +164,10 @@ static void check_numbers(binding *b) {
     if (wanted)
       diags_refusef(b->errors, "bind.missing", name, "none", "a number",
                     "%s is missing: %s needs it as a number, since scale.source is argument", name,
-                    b->operation);
+                    operation_name(b->operation));
     else
       diags_refusef(b->errors, "bind.unneeded", name, "a number", "none",
-                    "%s takes no number %s under this contract", b->operation, name);
+                    "%s takes no number %s under this contract", operation_name(b->operation), name);
     b->good = false;
   }
 }
@@ -583,22 +584,16 @@ static const tensors *fold_all(const contract *c, const tensors *t, tensors *out
   return out;
 }
 
-hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT],
+hd_status bind_dims(const contract *c, operation o, const tensors *t, int64_t out_dims[DIM_COUNT],
                     diags *errors) {
   int64_t dims[DIM_COUNT] = {[DIM_SPLITS] = 1};
   tensors folded;
-  binding b = {c, operation, t, dims, errors, true};
-  bool decode = strcmp(operation, "decode") == 0;
-  if (!decode && strcmp(operation, "write") != 0) {
-    diags_errorf(errors, "bind.operation", NULL, "unknown operation '%s', expected write or decode",
-                 operation);
-    return HD_INVALID;
-  }
+  binding b = {c, o, t, dims, errors, true};
   check_presence(&b);
   check_numbers(&b);
   if (needs_folding(c)) b.tensors = fold_all(c, t, &folded);
   check_caches(&b);
-  if (b.good) (decode ? infer_decode : infer_write)(&b);
+  if (b.good) (operation_attends(o) ? infer_decode : infer_write)(&b);
   if (b.good) dims[DIM_PAGES] = read_pages(&b);
   if (b.good) check_sizes(&b);
   if (b.good) check_tokens(&b);

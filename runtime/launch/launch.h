@@ -38,13 +38,13 @@ typedef struct tensors {
 /* What a tensor is to an operation. UPDATED: read and written in place. */
 typedef enum tensor_role { ROLE_NONE, ROLE_INPUT, ROLE_OUTPUT, ROLE_UPDATED } tensor_role;
 
-/* The role of `name` in `operation` ("write" or "decode") under this contract. */
-tensor_role bind_role(const contract *c, const char *operation, tensor_name name);
+/* The role of `name` in an operation under this contract. */
+tensor_role bind_role(const contract *c, operation o, tensor_name name);
 
 /* Whether the contract takes K's or V's scale as a number. */
 bool bind_takes_number(const contract *c, bool is_k);
-/* Refuses a tensor that `operation` has no use for, with "bind.unneeded". */
-void bind_refuse_unneeded(const contract *c, const char *operation, tensor_name name, diags *diags);
+/* Refuses a tensor that the operation has no use for, with "bind.unneeded". */
+void bind_refuse_unneeded(const contract *c, operation o, tensor_name name, diags *diags);
 
 /* Works out every dim from the shapes and strides of the tensors and checks all of them against the contract;
  * dispatch (match.h) and launch ask here alike. Inputs and updated tensors must be there, outputs are checked
@@ -54,7 +54,7 @@ void bind_refuse_unneeded(const contract *c, const char *operation, tensor_name 
  * page table's rows. DIM_SPLITS is left at 1. A cache may also come flat (rank 1, dense): the number of pages
  * then follows from its size. DIM_LIST_WIDTH is worked out. The contract's dtypes must be resolved. Allocates
  * only to word a refusal. */
-hd_status bind_dims(const contract *c, const char *operation, const tensors *t, int64_t out_dims[DIM_COUNT],
+hd_status bind_dims(const contract *c, operation o, const tensors *t, int64_t out_dims[DIM_COUNT],
                     diags *diags);
 
 /* Format and shape `name` has to have for these dims (dims as bind_dims leaves them); `data` is 0. False when

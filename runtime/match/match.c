@@ -119,7 +119,7 @@ static void check_facts(question *q) {
   } facts[] = {{"rows", r->rows, dims[DIM_ROWS]},
                {"kv_heads", r->kv_heads, dims[DIM_KV_HEADS]},
                {"query_heads", r->query_heads, dims[DIM_KV_HEADS] * q->contract.query.heads_per_kv}};
-  bool decode = r->operation == OPERATION_DECODE;
+  bool decode = operation_attends(r->operation);
   for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
     bool applies = decode || strcmp(facts[i].field, "kv_heads") == 0;
     if (applies && facts[i].said != 0 && facts[i].said != facts[i].bound)
@@ -143,9 +143,8 @@ static void answer(question *q) {
     const variant chosen_by_plan = {0};
     emit_check(q->candidate->contract, r->operation, &chosen_by_plan, q->target, &a->declines);
     q->contract = contract_resolve(q->candidate->contract, q->target->fp8);
-    if (r->operation == OPERATION_DECODE) check_features(q);
-    if (bind_dims(&q->contract, operation_name(r->operation), &r->tensors, a->dims, &a->declines) == HD_OK)
-      check_facts(q);
+    if (operation_attends(r->operation)) check_features(q);
+    if (bind_dims(&q->contract, r->operation, &r->tensors, a->dims, &a->declines) == HD_OK) check_facts(q);
   }
   a->status = diags_errors(&a->declines) == 0 ? HD_OK : HD_DECLINED;
 }

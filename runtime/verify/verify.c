@@ -57,17 +57,17 @@ static hd_status bring_back(verification *v, const tensors *on_device, const ten
 
 /* Uploads, launches, brings results back; `*out_seconds` of the launch. `dense`: in host memory; `dims`: how
  * they bind, or `host`, the same with gaps. */
-static hd_status launch_on(verification *v, session_kernel *k, const char *operation_text,
-                           const tensors *host, const tensors *dense, int64_t dims[DIM_COUNT],
-                           verify_outcome *o, double *out_seconds, diags *errors) {
+static hd_status launch_on(verification *v, session_kernel *k, operation asked, const tensors *host,
+                           const tensors *dense, int64_t dims[DIM_COUNT], verify_outcome *o,
+                           double *out_seconds, diags *errors) {
   tensors on_device;
-  hd_status status = session_upload(v->session, v->contract, operation_text, host, &on_device, errors);
+  hd_status status = session_upload(v->session, v->contract, asked, host, &on_device, errors);
   if (status != HD_OK) return status;
   double start = now();
   status = session_launch(v->session, k, &on_device, dims, (float)v->scale, errors);
   *out_seconds = now() - start;
   for (int i = 0; status == HD_OK && i < TENSOR_COUNT; i++) {
-    tensor_role role = bind_role(v->contract, operation_text, (tensor_name)i);
+    tensor_role role = bind_role(v->contract, asked, (tensor_name)i);
     if (host->present[i] && (role == ROLE_OUTPUT || role == ROLE_UPDATED))
       status = bring_back(v, &on_device, host, dense, dims, (tensor_name)i, o, errors);
   }
@@ -75,7 +75,7 @@ static hd_status launch_on(verification *v, session_kernel *k, const char *opera
   return status;
 }
 
-static hd_status launch(verification *v, session_kernel *k, const char *operation_text, const tensors *dense,
+static hd_status launch(verification *v, session_kernel *k, operation asked, const tensors *dense,
                         const int64_t dense_dims[DIM_COUNT], verify_outcome *o, double *out_seconds,
                         diags *errors) {
   tensors host = *dense;
@@ -85,10 +85,10 @@ static hd_status launch(verification *v, session_kernel *k, const char *operatio
   if (v->options->padded) {
     status = verify_pad(v->contract, dense_dims, dense, &host, errors);
     if (status != HD_OK) return status;
-    status = bind_dims(v->contract, operation_text, &host, dims, errors);
+    status = bind_dims(v->contract, asked, &host, dims, errors);
     dims[DIM_SPLITS] = dense_dims[DIM_SPLITS];
   }
-  if (status == HD_OK) status = launch_on(v, k, operation_text, &host, dense, dims, o, out_seconds, errors);
+  if (status == HD_OK) status = launch_on(v, k, asked, &host, dense, dims, o, out_seconds, errors);
   verify_pad_finish(dense, &host);
   return status;
 }
@@ -96,10 +96,10 @@ static hd_status launch(verification *v, session_kernel *k, const char *operatio
 static hd_status do_write(verification *v, verify_data *d, verify_outcome *o, diags *errors) {
   int64_t dims[DIM_COUNT];
   void *expected[TENSOR_COUNT] = {NULL};
-  hd_status status = bind_dims(v->contract, "write", &d->write, dims, errors);
+  hd_status status = bind_dims(v->contract, OPERATION_WRITE, &d->write, dims, errors);
   if (status == HD_OK) status = write_expected(d, dims, expected, errors);
   if (status == HD_OK && v->has_write) {
-    status = launch(v, &v->write, "write", &d->write, dims, o, &o->write_seconds, errors);
+    status = launch(v, &v->write, OPERATION_WRITE, &d->write, dims, o, &o->write_seconds, errors);
     if (status == HD_OK) {
       o->wrote = true;
       verify_compare_write(d, expected, o);
@@ -117,13 +117,13 @@ static hd_status do_write(verification *v, verify_data *d, verify_outcome *o, di
 static hd_status do_decode(verification *v, verify_data *d, random_state *r, verify_outcome *o,
                            diags *errors) {
   int64_t dims[DIM_COUNT];
-  hd_status status = bind_dims(v->contract, "decode", &d->decode, dims, errors);
+  hd_status status = bind_dims(v->contract, OPERATION_DECODE, &d->decode, dims, errors);
   if (status != HD_OK) return status;
   int64_t asked = v->options->split ? v->options->split : d->from->splits;
   int64_t most = bind_listed_tokens(v->contract, dims), longest = d->longest < most ? d->longest : most;
   dims[DIM_SPLITS] = session_splits(v->session, &v->decode, dims, longest, asked);
   o->splits = dims[DIM_SPLITS];
-  status = launch(v, &v->decode, "decode", &d->decode, dims, o, &o->decode_seconds, errors);
+  status = launch(v, &v->decode, OPERATION_DECODE, &d->decode, dims, o, &o->decode_seconds, errors);
   if (status != HD_OK) return status;
   o->decoded = true;
   return verify_compare_decode(d, dims, v->scale, r, o, errors);
@@ -180,11 +180,11 @@ static hd_status judge_case(verification *v, const verify_case *from, verify_out
 
 static hd_status load_kernels(verification *v, const char *name, const variant *chosen, diags *errors) {
   hd_status status = HD_OK;
-  if (v->contract->kernels & KERNEL_WRITE) {
+  if (contract_has_operation(v->contract, OPERATION_WRITE)) {
     status = session_load(v->session, v->contract, name, OPERATION_WRITE, chosen, &v->write, errors);
     v->has_write = status == HD_OK;
   }
-  if (status == HD_OK && (v->contract->kernels & KERNEL_DECODE)) {
+  if (status == HD_OK && contract_has_operation(v->contract, OPERATION_DECODE)) {
     status = session_load(v->session, v->contract, name, OPERATION_DECODE, chosen, &v->decode, errors);
     v->has_decode = status == HD_OK;
   }

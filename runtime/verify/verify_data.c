@@ -73,11 +73,11 @@ static bool add_tensor(verify_data *d, tensor_name name) {
   if (!memory) return false;
   t.data = (uint64_t)(uintptr_t)memory;
   d->memory[name] = memory;
-  if (bind_role(d->contract, "write", name) != ROLE_NONE) {
+  if (bind_role(d->contract, OPERATION_WRITE, name) != ROLE_NONE) {
     d->write.by_name[name] = t;
     d->write.present[name] = true;
   }
-  if (bind_role(d->contract, "decode", name) != ROLE_NONE) {
+  if (bind_role(d->contract, OPERATION_DECODE, name) != ROLE_NONE) {
     d->decode.by_name[name] = t;
     d->decode.present[name] = true;
   }

@@ -18,10 +18,11 @@ static bool stage_init(stage *t, edge *e, int64_t splits) {
   *t = (stage){0};
   if (!scene_init(&t->scene, e, edge_shuffled, &growing) || !scene_write(&t->scene)) return false;
   diags_init(&d);
-  hd_status status = bind_dims(&t->scene.contract, "decode", &t->scene.data.decode, t->dims, &d);
+  hd_status status = bind_dims(&t->scene.contract, OPERATION_DECODE, &t->scene.data.decode, t->dims, &d);
   t->dims[DIM_SPLITS] = splits;
   if (status == HD_OK)
-    status = session_upload(s, &t->scene.contract, "decode", &t->scene.data.decode, &t->on_device, &d);
+    status =
+        session_upload(s, &t->scene.contract, OPERATION_DECODE, &t->scene.data.decode, &t->on_device, &d);
   int64_t bytes = descriptor_workspace_bytes(t->scene.decode.descriptor, t->dims);
   tensor *workspace = &t->on_device.by_name[TENSOR_WORKSPACE];
   if (status == HD_OK)

@@ -203,16 +203,16 @@ static bool far_fetch(edge *e, const far_cache *f, int64_t pages, unsigned char 
 }
 
 /* One operation with the far caches in the place of the dense ones. */
-static bool far_launch(edge *e, scene *s, session_kernel *k, const char *name, const far_cache caches[2],
+static bool far_launch(edge *e, scene *s, session_kernel *k, operation o, const far_cache caches[2],
                        int64_t splits) {
-  const tensors *host = name[0] == 'w' ? &s->data.write : &s->data.decode;
+  const tensors *host = o == OPERATION_WRITE ? &s->data.write : &s->data.decode;
   tensors others = *host, t;
   int64_t dims[DIM_COUNT];
   diags d;
   diags_init(&d);
   others.present[TENSOR_K_CACHE] = others.present[TENSOR_V_CACHE] = false;
-  hd_status status = session_upload(e->session, &s->contract, name, &others, &t, &d);
-  bool good = EXPECT(e, status == HD_OK, "%s: uploading failed", name);
+  hd_status status = session_upload(e->session, &s->contract, o, &others, &t, &d);
+  bool good = EXPECT(e, status == HD_OK, "%s: uploading failed", operation_name(o));
   if (!good) {
     diags_finish(&d);
     return false;
@@ -223,11 +223,12 @@ static bool far_launch(edge *e, scene *s, session_kernel *k, const char *name, c
     all.by_name[name_there] = caches[i].tensor;
     all.present[name_there] = true;
   }
-  status = bind_dims(&s->contract, name, &all, dims, &d);
+  status = bind_dims(&s->contract, o, &all, dims, &d);
   dims[DIM_SPLITS] = splits;
   if (status == HD_OK) status = session_launch(e->session, k, &all, dims, (float)s->scale, &d);
-  if (status == HD_OK && name[0] == 'd') status = session_download(e->session, &t, host, TENSOR_OUT, &d);
-  good = EXPECT(e, status == HD_OK, "%s: %s", name, d.count ? d.items[0].message : "failed");
+  if (status == HD_OK && o == OPERATION_DECODE)
+    status = session_download(e->session, &t, host, TENSOR_OUT, &d);
+  good = EXPECT(e, status == HD_OK, "%s: %s", operation_name(o), d.count ? d.items[0].message : "failed");
   session_release(e->session, &t);
   diags_finish(&d);
   return good;
@@ -250,7 +251,7 @@ static void beyond_2_gib(edge *e) {
     EXPECT(e, (pages - 1) * stride > UINT32_MAX, "the cache is too small: %d pages", (int)pages);
     bool good = !e->failed && far_init(e, &s, TENSOR_K_CACHE, stride, &caches[0]) &&
                 far_init(e, &s, TENSOR_V_CACHE, stride + 16, &caches[1]) && scene_write(&s) &&
-                far_launch(e, &s, &s.write, "write", caches, 1);
+                far_launch(e, &s, &s.write, OPERATION_WRITE, caches, 1);
     for (int i = 0; good && i < 2; i++) {
       tensor_name name = i ? TENSOR_V_CACHE : TENSOR_K_CACHE;
       unsigned char *got = malloc((size_t)pages * caches[i].page_bytes);
@@ -262,7 +263,7 @@ static void beyond_2_gib(edge *e) {
     for (int splits = 1; good && splits <= 3; splits += 2) {
       good = scene_decode(&s, splits) && scene_is_right(&s, "dense");
       void *kept = good ? scene_keep(&s) : NULL;
-      good = good && far_launch(e, &s, &s.decode, "decode", caches, splits) &&
+      good = good && far_launch(e, &s, &s.decode, OPERATION_DECODE, caches, splits) &&
              scene_same(&s, kept, "pages far apart");
       free(kept);
     }

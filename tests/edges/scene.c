@@ -51,24 +51,24 @@ void scene_finish(scene *s) {
   if (s->decode.module) session_unload(s->edge->session, &s->decode);
 }
 
-static bool launch(scene *s, session_kernel *k, const char *name, const tensors *host, int64_t splits) {
+static bool launch(scene *s, session_kernel *k, operation o, const tensors *host, int64_t splits) {
   session *on = s->edge->session;
   int64_t dims[DIM_COUNT];
   tensors t;
   diags d;
   diags_init(&d);
-  hd_status status = bind_dims(&s->contract, name, host, dims, &d);
-  if (status == HD_OK) status = session_upload(on, &s->contract, name, host, &t, &d);
-  if (status != HD_OK) return fail_with(s->edge, name, &d);
+  hd_status status = bind_dims(&s->contract, o, host, dims, &d);
+  if (status == HD_OK) status = session_upload(on, &s->contract, o, host, &t, &d);
+  if (status != HD_OK) return fail_with(s->edge, operation_name(o), &d);
   dims[DIM_SPLITS] = splits;
   status = session_launch(on, k, &t, dims, (float)s->scale, &d);
   for (int i = 0; status == HD_OK && i < TENSOR_COUNT; i++) {
-    tensor_role role = bind_role(&s->contract, name, (tensor_name)i);
+    tensor_role role = bind_role(&s->contract, o, (tensor_name)i);
     if (host->present[i] && (role == ROLE_OUTPUT || role == ROLE_UPDATED))
       status = session_download(on, &t, host, (tensor_name)i, &d);
   }
   session_release(on, &t);
-  if (status != HD_OK) return fail_with(s->edge, name, &d);
+  if (status != HD_OK) return fail_with(s->edge, operation_name(o), &d);
   diags_finish(&d);
   return true;
 }
@@ -93,11 +93,11 @@ bool scene_write(scene *s) {
     t->data = (uint64_t)(uintptr_t)expected[written[i]];
   }
   good = EXPECT(s->edge, good, "out of memory") &&
-         EXPECT(s->edge, bind_dims(&s->contract, "write", &host, dims, &errors) == HD_OK,
+         EXPECT(s->edge, bind_dims(&s->contract, OPERATION_WRITE, &host, dims, &errors) == HD_OK,
                 "write does not bind") &&
          EXPECT(s->edge, oracle_write(&s->contract, &host, dims, &errors) == HD_OK,
                 "the oracle does not write") &&
-         launch(s, &s->write, "write", &d->write, 1);
+         launch(s, &s->write, OPERATION_WRITE, &d->write, 1);
   if (good) {
     verify_outcome o = {.good = true};
     verify_compare_write(d, expected, &o);
@@ -110,11 +110,11 @@ bool scene_write(scene *s) {
 }
 
 bool scene_launch_write(scene *s) {
-  return launch(s, &s->write, "write", &s->data.write, 1);
+  return launch(s, &s->write, OPERATION_WRITE, &s->data.write, 1);
 }
 
 bool scene_decode(scene *s, int64_t splits) {
-  return launch(s, &s->decode, "decode", &s->data.decode, splits);
+  return launch(s, &s->decode, OPERATION_DECODE, &s->data.decode, splits);
 }
 
 bool scene_is_right(scene *s, const char *what) {
@@ -129,7 +129,7 @@ bool scene_is_right(scene *s, const char *what) {
   data.from = &from;
   diags d;
   diags_init(&d);
-  hd_status status = bind_dims(&s->contract, "decode", &s->data.decode, dims, &d);
+  hd_status status = bind_dims(&s->contract, OPERATION_DECODE, &s->data.decode, dims, &d);
   if (status == HD_OK) status = verify_compare_decode(&data, dims, s->scale, &r, &o, &d);
   if (status != HD_OK) return fail_with(s->edge, what, &d);
   diags_finish(&d);

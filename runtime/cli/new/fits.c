@@ -3,13 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request of one operation with tensors of both: those that only the other one takes are left out. */
+static bool takes(const contract *c, operation o, int name) {
+  return bind_role(c, o, (tensor_name)name) != ROLE_NONE;
+}
+
+/* A request of one operation with tensors of several: those that only the others take are left out. */
 static void keep_own_tensors(const contract *c, match_request *r) {
-  const char *own = operation_name(r->operation);
-  const char *other = operation_name(r->operation == OPERATION_DECODE ? OPERATION_WRITE : OPERATION_DECODE);
   for (int i = 0; i < TENSOR_COUNT; i++)
-    if (bind_role(c, own, (tensor_name)i) == ROLE_NONE && bind_role(c, other, (tensor_name)i) != ROLE_NONE)
-      r->tensors.present[i] = false;
+    for (operation o = 0; o < OPERATION_COUNT; o++)
+      if (takes(c, o, i) && !takes(c, r->operation, i)) r->tensors.present[i] = false;
 }
 
 /* Whether pages are described at all, or a cache alone. */

@@ -303,18 +303,17 @@ static int fill(making *m, diags *d) {
 
 /* As heddle check judges: targets that were named have to serve it, of all others one. */
 static hd_status check_served(const making *m, diags *d) {
-  const operation all[] = {OPERATION_WRITE, OPERATION_DECODE};
   target_list targets;
   target_declines declines;
   int served = 0;
   if (cli_targets(m->c, &m->spec, &targets) != EXIT_FINE) return HD_INVALID;
   target_declines_init(&declines);
   for (int t = 0; t < targets.count; t++)
-    for (int o = 0; o < 2; o++) {
+    for (operation o = 0; o < OPERATION_COUNT; o++) {
       variant v = {0};
       diags why;
       diags_init(&why);
-      served += emit_check(&m->spec.contract, all[o], &v, targets.items[t], &why) == HD_OK;
+      served += emit_check(&m->spec.contract, o, &v, targets.items[t], &why) == HD_OK;
       target_declines_add(&declines, targets.items[t], &why);
       diags_finish(&why);
     }
