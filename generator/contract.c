@@ -65,6 +65,10 @@ bool contract_rows_are_sequences(const contract *c) {
   return c->select.per == PER_ROW || c->select.form == SELECT_TOKENS;
 }
 
+int contract_most_rows(const contract *c) {
+  return contract_rows_are_sequences(c) ? 1 : c->query.rows;
+}
+
 bool contract_rows_have_lists(const contract *c) {
   return contract_rows_are_sequences(c) || contract_makes_lists(c);
 }

@@ -152,6 +152,8 @@ int contract_coded_v(const contract *c);
 bool contract_makes_lists(const contract *c);
 /* Whether each query row comes with a length or list of its own: rows are then sequences of one row. */
 bool contract_rows_are_sequences(const contract *c);
+/* Most query rows of a sequence: query.rows, or 1 where rows are sequences. */
+int contract_most_rows(const contract *c);
 /* Whether each query row has a list of pages of its own. Otherwise the rows of a sequence share one. */
 bool contract_rows_have_lists(const contract *c);
 

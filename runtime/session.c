@@ -86,8 +86,8 @@ void session_unload(session *s, session_kernel *k) {
 int64_t session_splits(const session *s, const session_kernel *k, const int64_t dims[DIM_COUNT],
                        int64_t longest, int64_t asked) {
   if (asked > 0) return asked;
-  int64_t rows = extent_value(&k->descriptor->lists, dims) > 0 ? dims[DIM_ROWS] : 1; /* lists of their own */
-  return launch_splits(split_facts_of(k->descriptor), dims[DIM_SEQS] * rows * dims[DIM_KV_HEADS], longest,
+  const split_facts facts = split_facts_of(k->descriptor);
+  return launch_splits(facts, split_items(facts, dims[DIM_SEQS], dims[DIM_ROWS], dims[DIM_KV_HEADS]), longest,
                        s->facts.compute_units);
 }
 

@@ -8,10 +8,10 @@
 static char path[64];
 
 /* One bucket: 4 sequences of 4096 tokens with 2 heads are fastest with two waves at split 8. */
-static void write_record(void) {
+static void write_record(const char *yaml) {
   static tune_record r;
   hd_context *c = open_context("emu:gfx950");
-  hd_contract *whole = parse(spec_nhd);
+  hd_contract *whole = parse(yaml);
   const variant two_waves = {.waves = 2};
   contract resolved = contract_resolve(&whole->spec.contract, c->session.target->fp8);
   text out;
@@ -43,12 +43,12 @@ static void write_record(void) {
   hd_context_destroy(c);
 }
 
-static hd_context *tuned_context(void) {
+static hd_context *tuned_context(const char *yaml) {
   MAKE(hd_context_options, o);
   hd_context *c = NULL;
   o.device = "emu:gfx950";
   o.tuned = path;
-  write_record();
+  write_record(yaml);
   OK(hd_context_create(&o, &c, why));
   unlink(path);
   return c;
@@ -81,7 +81,7 @@ static void check_choice(hd_context *c, const hd_job *job, const char *variant_n
 }
 
 Test(api_tuned, a_shape_takes_the_variant_and_splits_of_its_bucket) {
-  hd_context *c = tuned_context();
+  hd_context *c = tuned_context(spec_nhd);
   hd_contract *nhd = parse(spec_nhd);
   const hd_sizes near = sizes_of(4, 2, 3900), far = sizes_of(400, 8, 100);
   hd_job job = job_of(nhd, HD_DECODE);
@@ -97,9 +97,24 @@ Test(api_tuned, a_shape_takes_the_variant_and_splits_of_its_bucket) {
   hd_context_destroy(c);
 }
 
+/* Records count such rows as sequences, as launches do. */
+Test(api_tuned, rows_with_lists_of_their_own_are_looked_up_as_sequences) {
+  char yaml[2048];
+  snprintf(yaml, sizeof yaml, "%sselect: {form: indptr, per: row}\n", spec_nhd);
+  hd_context *c = tuned_context(yaml);
+  hd_contract *by_row = parse(yaml);
+  hd_sizes shape = sizes_of(2, 2, 3900);
+  hd_job job = job_of(by_row, HD_DECODE);
+  shape.rows = 2;
+  job.shape = &shape;
+  check_choice(c, &job, "w2", "simulated bucket 4x4096x2", 8);
+  hd_contract_destroy(by_row);
+  hd_context_destroy(c);
+}
+
 /* Workspace holds for the record's splits as for the policy's, whatever is launched. */
 Test(api_tuned, workspace_is_enough_for_tuned_splits) {
-  hd_context *c = tuned_context();
+  hd_context *c = tuned_context(spec_nhd);
   hd_contract *nhd = parse(spec_nhd);
   const hd_sizes shape = sizes_of(4, 2, 4096);
   hd_job job = job_of(nhd, HD_DECODE);

@@ -613,7 +613,7 @@ Test(split, nothing_to_do_is_one_split) {
 }
 
 Test(launch, a_line_is_cut_by_the_device_and_evenly_where_that_costs_little) {
-  const split_facts line = {128, 1, 0}, twice = {128, 2, 0};
+  const split_facts line = {128, 1, 0, false}, twice = {128, 2, 0, false};
   cr_expect_eq(launch_splits(line, 1, 1, 132), 132, "whatever the lengths are");
   cr_expect_eq(launch_splits(line, 1, 1 << 20, 132), 132);
   cr_expect_eq(launch_splits(line, 64, 8192, 132), 128, "two parts an item");
@@ -640,10 +640,10 @@ Test(launch, workgroups_that_take_the_same_part_are_so_many_fewer_parts) {
 }
 
 Test(launch, splits_beyond_a_tile_each_are_of_no_use_but_on_a_line) {
-  cr_expect_eq(useful_splits((split_facts){64, 0, 0}, 8, 8 * 64), 8);
-  cr_expect_eq(useful_splits((split_facts){64, 0, 0}, 9, 8 * 64), 8);
-  cr_expect_eq(useful_splits((split_facts){64, 0, 0}, 9, 0), 1);
-  cr_expect_eq(useful_splits((split_facts){64, 1, 0}, 132, 1), 132);
+  cr_expect_eq(useful_splits((split_facts){64, 0, 0, false}, 8, 8 * 64), 8);
+  cr_expect_eq(useful_splits((split_facts){64, 0, 0, false}, 9, 8 * 64), 8);
+  cr_expect_eq(useful_splits((split_facts){64, 0, 0, false}, 9, 0), 1);
+  cr_expect_eq(useful_splits((split_facts){64, 1, 0, false}, 132, 1), 132);
 }
 
 /* A device that writes down its launches. */

@@ -81,17 +81,27 @@ Test(tune, the_spec_bounds_the_space) {
     cr_expect(s.items[i].variant.waves == 4 && (s.items[i].variant.stages == 2 || !s.items[i].variant.stages),
               "%s", s.items[i].name);
   int64_t splits[TUNE_MAX_SPLITS], policy;
-  int count =
-      tune_splits_of(&s, &(tune_shape){4, 8192, 1, 1, false}, (split_facts){128, 0, 0}, 132, splits, &policy);
+  int count = tune_splits_of(&s, &(tune_shape){4, 8192, 1, 1, false}, (split_facts){128, 0, 0, false}, 132,
+                             splits, &policy);
   for (int i = 0; i < count; i++)
     cr_expect(splits[i] == 1 || splits[i] == 8 || splits[i] == policy, "%d", (int)splits[i]);
+}
+
+Test(tune, rows_with_lists_of_their_own_are_split_alone) {
+  tune_space s = space_of(shuffled, "sm_90");
+  int64_t splits[TUNE_MAX_SPLITS], policy;
+  const tune_shape four = {4, 8192, 1, 4, false};
+  tune_splits_of(&s, &four, (split_facts){128, 0, 0, false}, 132, splits, &policy);
+  cr_expect_eq(policy, split_policy(4, 1, 8192, 128, 132));
+  tune_splits_of(&s, &four, (split_facts){128, 0, 0, true}, 132, splits, &policy);
+  cr_expect_eq(policy, split_policy(16, 1, 8192, 128, 132));
 }
 
 Test(tune, parts_of_a_line_are_tried_full_and_half) {
   tune_space s = space_of(shuffled, "sm_90");
   int64_t splits[TUNE_MAX_SPLITS], policy;
-  int count =
-      tune_splits_of(&s, &(tune_shape){4, 100, 1, 1, false}, (split_facts){128, 2, 0}, 132, splits, &policy);
+  int count = tune_splits_of(&s, &(tune_shape){4, 100, 1, 1, false}, (split_facts){128, 2, 0, false}, 132,
+                             splits, &policy);
   cr_expect_eq(count, 2, "%d", count);
   cr_expect(splits[0] == 132 && splits[1] == 264 && policy == 264, "lengths set no limit");
 }
@@ -102,8 +112,8 @@ Test(tune, splits_hold_the_policys_and_never_more_than_a_tile_each) {
     for (int64_t length = 64; length <= 131072; length *= 4) {
       int64_t splits[TUNE_MAX_SPLITS], policy;
       bool found = false;
-      int count = tune_splits_of(&s, &(tune_shape){seqs, length, 2, 1, false}, (split_facts){128, 0, 0}, 132,
-                                 splits, &policy);
+      int count = tune_splits_of(&s, &(tune_shape){seqs, length, 2, 1, false},
+                                 (split_facts){128, 0, 0, false}, 132, splits, &policy);
       cr_expect_eq(policy, split_policy(seqs, 2, length, 128, 132));
       for (int i = 0; i < count; i++) {
         cr_expect(splits[i] >= 1 && splits[i] <= (length + 127) / 128);
@@ -481,6 +491,31 @@ Test(tune, a_simulated_record_holds_on_any_device_of_as_many_units) {
   tune_files_validate(&f, &c, t, &facts);
   cr_expect(!f.items[0].valid);
   spec_finish(&s);
+}
+
+Test(tune, a_shape_says_its_rows_where_they_are_several) {
+  static const struct {
+    const char *word;
+    tune_shape shape;
+  } good[] = {{"4x512x2", {4, 512, 2, 0, false}},
+              {"4x512x2-3rows", {4, 512, 2, 3, false}},
+              {"4x512x2-3rows-ragged", {4, 512, 2, 3, true}}};
+  static const char *const bad[] = {
+      "4x512x2-0rows", "4x512x2-rows",         "4x512x2rows", "4x512x2-22rows",
+      "-2rows",        "4x512x2-ragged-2rows", "rows",        "4x512x2-2rows-2rows"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    tune_shape s;
+    text word;
+    text_init(&word);
+    cr_expect(tune_shape_parse(good[i].word, &s) && tune_shape_same(&s, &good[i].shape), "%s", good[i].word);
+    tune_shape_write(&s, &word);
+    cr_expect_str_eq(text_string(&word), good[i].word);
+    text_finish(&word);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    tune_shape s = {.seqs = 7};
+    cr_expect(!tune_shape_parse(bad[i], &s) && s.seqs == 7, "%s", bad[i]);
+  }
 }
 
 Test(tune, the_default_shapes_stay_in_bounds_and_are_all_different) {

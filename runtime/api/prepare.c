@@ -167,10 +167,14 @@ const prepared *api_ready(hd_kernel *k, hd_status *out_status, diags *errors) {
 /* What the context's tuned records say for the job's shape. */
 static void choose(hd_kernel *k, hd_context *c, const hd_sizes *sizes) {
   tune_choice choice;
-  const tune_shape shape = {.seqs = sizes->seqs,
-                            .length = sizes->longest,
-                            .kv_heads = sizes->kv_heads,
-                            .rows = sizes->rows > 0 ? (int)sizes->rows : 1};
+  tune_shape shape = {.seqs = sizes->seqs,
+                      .length = sizes->longest,
+                      .kv_heads = sizes->kv_heads,
+                      .rows = sizes->rows > 0 ? (int)sizes->rows : 1};
+  if (contract_rows_are_sequences(&k->contract)) { /* as launches count them */
+    if (__builtin_mul_overflow(shape.seqs, (int64_t)shape.rows, &shape.seqs)) shape.seqs = 0;
+    shape.rows = 1;
+  }
   pthread_mutex_lock(&c->tuned_lock);
   tune_files_validate(&c->tuned, &k->contract, c->session.target, &c->session.facts);
   tune_choose(&c->tuned, &shape, c->session.facts.compute_units, &choice);

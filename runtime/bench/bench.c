@@ -75,6 +75,7 @@ static void describe(benchmark *b, const bench_shape *shape, bench_result *r) {
   const bench_data *data = &b->rig.data;
   *r = (bench_result){.shape = *shape, .page = data->contract->kv.page, .ragged = b->options->ragged};
   r->shape.heads_per_kv = data->contract->query.heads_per_kv;
+  r->rows = (int)data->dims[DIM_ROWS];
   memcpy(r->contract_key, b->decode.descriptor->contract_key, sizeof r->contract_key);
   memcpy(r->code_key, b->decode.key, sizeof r->code_key);
   memcpy(r->compiler, b->decode.compiler, sizeof r->compiler);
@@ -102,14 +103,17 @@ static hd_status run_split(benchmark *b, int64_t asked, bench_result *r, diags *
 
 /* What the records say for this shape, unless a variant is asked for. */
 static hd_status choose(benchmark *b, const contract *c, const variant *asked, const bench_shape *shape,
-                        variant *out_variant) {
+                        int rows, variant *out_variant) {
   const session *s = b->session;
   int32_t *lengths = calloc((size_t)shape->seqs, sizeof *lengths);
   if (!lengths) return HD_OUT_OF_MEMORY;
   int64_t tokens = bench_lengths(shape, b->options->ragged, lengths);
   free(lengths);
-  b->shape = (tune_shape){shape->seqs, shape->length, shape->kv_heads, c->query.rows,
-                          tune_is_ragged(shape->seqs, shape->length, tokens)};
+  /* A graph that is captured for sequences that grow is launched for what they may grow to: how long they are
+   * by then, and how evenly, isn't known. */
+  const bool grows = b->options->capacity > shape->length;
+  b->shape = (tune_shape){shape->seqs, grows ? b->options->capacity : shape->length, shape->kv_heads, rows,
+                          !grows && tune_is_ragged(shape->seqs, shape->length, tokens)};
   *out_variant = *asked;
   bool free_to_choose = !asked->structure && !asked->waves && !asked->stages && !asked->resident;
   if (!b->options->tuned || !free_to_choose) return HD_OK;
@@ -122,9 +126,11 @@ static hd_status choose(benchmark *b, const contract *c, const variant *asked, c
 static hd_status prepare(benchmark *b, const contract *c, const char *name, const variant *v,
                          const bench_shape *shape, diags *errors) {
   const variant plain = {0};
+  const bench_options *o = b->options;
   variant taken;
-  hd_status status = bench_rig_serves(c, errors);
-  if (status == HD_OK) status = choose(b, c, v, shape, &taken);
+  int rows;
+  hd_status status = bench_rows(c, o->rows, &rows, errors);
+  if (status == HD_OK) status = choose(b, c, v, shape, rows, &taken);
   if (status != HD_OK) return status;
   status = session_load(b->session, c, name, OPERATION_DECODE, &taken, &b->decode, errors);
   b->has_decode = status == HD_OK;
@@ -132,8 +138,8 @@ static hd_status prepare(benchmark *b, const contract *c, const char *name, cons
   status = session_load(b->session, c, name, OPERATION_READ, &plain, &b->read, errors);
   b->has_read = status == HD_OK;
   if (status != HD_OK) return status;
-  status = bench_rig_init(&b->rig, b->session, c, shape, b->options->capacity, b->options->ragged,
-                          b->options->seed, b->options->quick, errors);
+  const bench_deal deal = {*shape, rows, o->ragged, o->capacity, o->seed};
+  status = bench_rig_init(&b->rig, b->session, c, &deal, o->quick, errors);
   b->has_rig = status == HD_OK;
   return status;
 }

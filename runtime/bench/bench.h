@@ -76,10 +76,11 @@ hd_status bench_time(device *d, bench_launch launch, void *user, int launches, i
 
 typedef struct bench_options {
   bool ragged;
+  int rows;   /* query rows of a sequence; 0: the contract's */
   int page;   /* 0: the contract's */
   int repeat; /* replays, at most BENCH_MAX_REPEAT */
-  /* Tokens that a sequence may grow to, as where a graph is captured once: page tables have room for them and
-   * the split is chosen for them. Less than the longest sequence's: those. */
+  /* Tokens that a sequence may grow to, as where a graph is captured once: page tables and ragged lists have
+   * room for them and the split is chosen for them. Less than the longest sequence's: those. */
   int64_t capacity;
   int split_count;
   int64_t splits[BENCH_MAX_SPLITS]; /* 0: by policy */
@@ -99,14 +100,16 @@ typedef struct bench_series {
 /* One shape at one split. */
 typedef struct bench_result {
   bench_shape shape; /* heads_per_kv resolved */
-  int page;
+  int rows, page;
   bool ragged;
   bool changed; /* the contract is not the spec's: another group size or page */
   char contract_key[65], code_key[65], variant[64], compiler[128];
   int64_t splits;
   bool by_policy, tuned; /* who chose the split, when it was not asked for */
   char choice[480];      /* where variant and split are from; "" when both were asked for */
-  int64_t tokens, bytes; /* visible tokens of all sequences; K + V + scale bytes that must be read */
+  /* Tokens that rows of a sequence see, each once, of all sequences; K + V + scale bytes that must be read.
+   */
+  int64_t tokens, bytes;
   int copies, launches;
   /* Against the oracle, of the sequences that were sampled. */
   int checked; /* how many */
@@ -134,6 +137,9 @@ typedef struct bench_summary {
 } bench_summary;
 
 void bench_summary_of(const bench_result *results, int count, bench_summary *out_summary);
+
+/* Query rows of a sequence: those that are asked for, or 0: the contract's. HD_DECLINED with "bench.rows". */
+hd_status bench_rows(const contract *c, int asked, int *out_rows, diags *errors);
 
 /* Runs one shape at each split: options->split_count results. `v` all zero: the records' choice, else the
  * generator's. `c` resolved for the session's target. HD_OK

@@ -41,7 +41,7 @@ static void choose(bench_expected *e, const bench_data *d, int64_t budget, rando
     if (attempt == 0) /* the first of the longest ones from here on */
       while (lengths[seq] < d->longest)
         seq = (seq + 1) % seqs;
-    int64_t cost = bench_seen(d->contract, lengths[seq]) * checked_rows(e, d);
+    int64_t cost = bench_seen(d->contract, (int)d->dims[DIM_ROWS], lengths[seq]) * checked_rows(e, d);
     if (chosen(e, seq) || (e->count > 0 && spent + cost > budget)) continue;
     e->seqs[e->count++] = seq;
     spent += cost;
@@ -70,8 +70,9 @@ static hd_status decode_thin(const bench_expected *e, const bench_data *d, int64
   t.by_name[TENSOR_Q] = d->host.by_name[TENSOR_Q];
   thin.query.heads_per_kv = 1;
   if (!take_rows(e, d, &t.by_name[TENSOR_Q], seq * rows_of(d), rows)) return HD_OUT_OF_MEMORY;
-  bool sinks = t.present[TENSOR_SINKS];
-  hd_status status = !sinks || take_rows(e, d, &t.by_name[TENSOR_SINKS], 0, rows) ? HD_OK : HD_OUT_OF_MEMORY;
+  bool sinks = t.present[TENSOR_SINKS]; /* the same of all rows */
+  bool good = !sinks || take_rows(e, d, &t.by_name[TENSOR_SINKS], 0, rows / d->dims[DIM_ROWS]);
+  hd_status status = good ? HD_OK : HD_OUT_OF_MEMORY;
   if (status == HD_OK) {
     status = oracle_decode(&thin, &t, dims, scale, out, NULL, errors);
     if (sinks) free((void *)(uintptr_t)t.by_name[TENSOR_SINKS].data);
@@ -84,7 +85,7 @@ static hd_status decode_thin(const bench_expected *e, const bench_data *d, int64
 static hd_status decode_one(const bench_expected *e, const bench_data *d, int64_t seq, double scale,
                             double *out, diags *errors) {
   static const tensor_name per_sequence[] = {TENSOR_Q, TENSOR_LENGTHS, TENSOR_ROW_SEQUENCES,
-                                             TENSOR_PAGE_TABLE};
+                                             TENSOR_PAGE_TABLE, TENSOR_LAST_PAGE_LEN};
   tensors host = d->host;
   int64_t dims[DIM_COUNT];
   memcpy(dims, d->dims, sizeof dims);
@@ -94,7 +95,10 @@ static hd_status decode_one(const bench_expected *e, const bench_data *d, int64_
     if (host.present[per_sequence[i]] && !shared)
       t->data += (uint64_t)seq * (tensor_bytes(t) / (size_t)dims[DIM_SEQS]);
   }
-  uint64_t listed = (uint64_t)(seq * dims[DIM_LISTED_STRIDE_ROW]);
+  /* One entry more than there are lists; what they hold begins at the same place for all of them. */
+  host.by_name[TENSOR_KV_INDPTR].data +=
+      (uint64_t)seq * (tensor_bytes(&host.by_name[TENSOR_LAST_PAGE_LEN]) / (size_t)dims[DIM_SEQS]);
+  uint64_t listed = (uint64_t)(seq * dims[DIM_ROWS] * dims[DIM_LISTED_STRIDE_ROW]);
   host.by_name[TENSOR_BLOCK_LIST].data += listed * sizeof(int32_t);
   host.by_name[TENSOR_TOKEN_LIST].data += listed * (uint64_t)dtype_bytes(d->contract->select.index);
   dims[DIM_SEQS] = 1;
@@ -142,7 +146,8 @@ hd_status bench_expected_init(bench_expected *e, const bench_data *d, double sca
   random_state r = {seed ^ 0x6368656b};
   int heads = d->contract->query.heads_per_kv;
   *e = (bench_expected){.heads = heads};
-  if (bench_seen(d->contract, d->longest) * rows_of(d) > budget) { /* one query head of each kv head */
+  const int64_t seen = bench_seen(d->contract, (int)d->dims[DIM_ROWS], d->longest);
+  if (seen * rows_of(d) > budget) { /* one query head of each kv head */
     e->heads = 1;
     e->head = (int)random_below(&r, heads);
   }

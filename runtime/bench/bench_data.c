@@ -1,5 +1,6 @@
 #include "bench_data.h"
 #include "bench_lists.h"
+#include "bench_pages.h"
 #include "../../generator/emit_read.h"
 #include "../verify/verify_data.h"
 #include <stdlib.h>
@@ -73,55 +74,18 @@ static void fill_all(bench_data *d, random_state *r) {
       *numbers[i] = (scale_number){true, (float)(1.0 / spread_of(c, i == 0 ? c->kv.k_dtype : c->kv.v_dtype))};
 }
 
-static void put_page(const contract *c, void *table, int64_t place, int32_t page) {
-  dtype_encode(c->select.index, page, (unsigned char *)table + place * dtype_bytes(c->select.index));
-}
-
-/* Every page belongs to one sequence; which one is random. */
-static bool deal_pages(bench_data *d, const int32_t *lengths, random_state *r) {
-  int64_t pages = d->dims[DIM_PAGES], width = d->dims[DIM_TABLE_PAGES], dealt = 0;
-  int64_t copies = d->contract->select.per == PER_KV_HEAD ? d->dims[DIM_KV_HEADS] : 1;
-  int32_t *order = calloc((size_t)pages + 1, sizeof *order);
-  void *table = d->memory[TENSOR_PAGE_TABLE]; /* token lists have none */
-  bool good = order != NULL;
-  if (!good) return false;
-  for (int64_t i = 0; i < pages; i++)
-    order[i] = (int32_t)i;
-  for (int64_t i = pages - 1; i > 0; i--) {
-    int64_t j = random_below(r, i + 1);
-    int32_t kept = order[i];
-    order[i] = order[j];
-    order[j] = kept;
-  }
-  for (int64_t s = 0; good && s < d->dims[DIM_SEQS]; s++) {
-    int64_t own = (lengths[s] + d->contract->kv.page - 1) / d->contract->kv.page;
-    for (int64_t copy = 0; table && copy < copies; copy++)
-      for (int64_t p = 0; p < width; p++)
-        put_page(d->contract, table, (s * copies + copy) * width + p, p < own ? order[dealt + p] : 0);
-    good = bench_lists_fill(d, s, lengths[s], order + dealt, r);
-    dealt += own;
-  }
-  free(order);
-  return good;
-}
-
-static void set_sizes(bench_data *d, const bench_shape *shape, int64_t capacity, const int32_t *lengths) {
+static void set_sizes(bench_data *d, const bench_deal *deal, int rows) {
   const contract *c = d->contract;
-  d->tokens = 0;
-  for (int64_t i = 0; i < shape->seqs; i++) {
-    int64_t pages = (lengths[i] + c->kv.page - 1) / c->kv.page;
-    d->dims[DIM_PAGES] += pages;
-    if (pages > d->dims[DIM_TABLE_PAGES]) d->dims[DIM_TABLE_PAGES] = pages;
-    if (lengths[i] > d->longest) d->longest = lengths[i];
-    d->tokens += bench_seen(c, lengths[i]);
-  }
-  int64_t room = (capacity + c->kv.page - 1) / c->kv.page;
-  if (room > d->dims[DIM_TABLE_PAGES]) d->dims[DIM_TABLE_PAGES] = room;
-  d->dims[DIM_SEQS] = d->dims[DIM_TABLE_ROWS] = shape->seqs;
+  d->dims[DIM_SEQS] = d->dims[DIM_TABLE_ROWS] = deal->shape.seqs;
   d->dims[DIM_LISTED] = bench_listed(c);
-  d->dims[DIM_ROWS] = 1;
+  d->dims[DIM_ROWS] = rows;
   /* A cache without h has one kv head. */
-  d->dims[DIM_KV_HEADS] = layout_has_axis(&c->kv.k, AXIS_H) ? shape->kv_heads : 1;
+  d->dims[DIM_KV_HEADS] = layout_has_axis(&c->kv.k, AXIS_H) ? deal->shape.kv_heads : 1;
+  for (int64_t i = 0; i < deal->shape.seqs; i++) {
+    if (d->lengths[i] > d->longest) d->longest = d->lengths[i];
+    d->tokens += bench_seen(c, rows, d->lengths[i]);
+  }
+  bench_pages_size(d, deal->capacity);
   read_bytes bytes = read_bytes_of(c);
   d->bytes = d->tokens * (d->dims[DIM_KV_HEADS] * bytes.token_head + bytes.token);
 }
@@ -150,21 +114,38 @@ static hd_status allocate(bench_data *d, diags *errors) {
   return HD_OK;
 }
 
-hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *shape, int64_t capacity,
-                          bool ragged, uint64_t seed, diags *errors) {
+hd_status bench_rows(const contract *c, int asked, int *out_rows, diags *errors) {
+  int most = contract_most_rows(c);
+  *out_rows = asked ? asked : most;
+  if (*out_rows >= 1 && *out_rows <= most) return HD_OK;
+  if (contract_rows_are_sequences(c))
+    diags_errorf(errors, "bench.rows", "select",
+                 "each query row has a length or list of its own and counts as a sequence: a shape's "
+                 "sequences are rows, and %d rows of one are not to be had",
+                 asked);
+  else
+    diags_errorf(errors, "bench.rows", "query.rows", "the contract takes %s%d query row%s a sequence, not %d",
+                 most > 1 ? "1 to " : "", most, most > 1 ? "s" : "", asked);
+  return HD_DECLINED;
+}
+
+hd_status bench_data_init(bench_data *d, const contract *c, const bench_deal *deal, diags *errors) {
   *d = (bench_data){.contract = c};
-  random_state r = {seed};
-  int32_t *lengths = d->lengths = calloc((size_t)shape->seqs, sizeof *lengths);
-  if (!lengths) return out_of_memory((size_t)shape->seqs * sizeof *lengths, errors);
-  bench_lengths(shape, ragged, lengths);
-  set_sizes(d, shape, capacity, lengths);
-  hd_status status = allocate(d, errors);
+  random_state r = {deal->seed};
+  int rows;
+  hd_status status = bench_rows(c, deal->rows, &rows, errors);
+  if (status != HD_OK) return status;
+  const size_t bytes = (size_t)deal->shape.seqs * sizeof *d->lengths;
+  d->lengths = calloc((size_t)deal->shape.seqs, sizeof *d->lengths);
+  if (!d->lengths) return out_of_memory(bytes, errors);
+  bench_lengths(&deal->shape, deal->ragged, d->lengths);
+  set_sizes(d, deal, rows);
+  status = allocate(d, errors);
   if (status == HD_OK) {
     memset(d->slab, 0, d->slab_bytes);
-    if (d->memory[TENSOR_LENGTHS])
-      memcpy(d->memory[TENSOR_LENGTHS], lengths, (size_t)shape->seqs * sizeof *lengths);
+    if (d->memory[TENSOR_LENGTHS]) memcpy(d->memory[TENSOR_LENGTHS], d->lengths, bytes);
     fill_all(d, &r);
-    if (!deal_pages(d, lengths, &r)) status = out_of_memory((size_t)d->dims[DIM_PAGES] * 4, errors);
+    if (!bench_pages_deal(d, &r)) status = out_of_memory((size_t)d->dims[DIM_PAGES] * 4, errors);
   }
   /* The strides, and a check that everything fits together. */
   if (status == HD_OK) status = bind_dims(c, OPERATION_DECODE, &d->host, d->dims, errors);

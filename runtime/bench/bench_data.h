@@ -5,13 +5,22 @@
 
 #include "bench.h"
 
+/* What is dealt. */
+typedef struct bench_deal {
+  bench_shape shape;
+  int rows; /* query rows of a sequence; 0: the contract's */
+  bool ragged;
+  int64_t capacity; /* tokens that tables and lists have room for; less than the longest sequence's: those */
+  uint64_t seed;
+} bench_deal;
+
 /* Inputs in host memory. K, V and scales of one copy lie end to end in `slab`. */
 typedef struct bench_data {
   const contract *contract;
   tensors host; /* of the decode; out and lse included */
   int64_t dims[DIM_COUNT];
-  /* Tokens that rows see, for each kv head alike; of the longest sequence, seen or not; bytes of K, V and
-   * scales that must be read. */
+  /* Tokens that rows of a sequence see, each once, for each kv head alike; of the longest sequence, seen or
+   * not; bytes of K, V and scales that must be read. */
   int64_t tokens, longest, bytes;
   int32_t *lengths;           /* of each sequence */
   void *memory[TENSOR_COUNT]; /* of tensors outside the slab */
@@ -19,9 +28,9 @@ typedef struct bench_data {
   size_t slab_bytes, offset[TENSOR_COUNT]; /* bytes; of tensors inside the slab */
 } bench_data;
 
-/* `c` resolved. Every page of the cache is used, in random order. Elements are normal numbers. */
-hd_status bench_data_init(bench_data *d, const contract *c, const bench_shape *shape, int64_t capacity,
-                          bool ragged, uint64_t seed, diags *errors);
+/* `c` resolved. Every page of the cache is used, in random order. Elements are normal numbers. HD_DECLINED
+ * for rows that the contract has not. */
+hd_status bench_data_init(bench_data *d, const contract *c, const bench_deal *deal, diags *errors);
 void bench_data_finish(bench_data *d);
 
 /* Copies of the slab on the device, and the other tensors once. */

@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-hd_status bench_rig_serves(const contract *c, diags *errors) {
-  bool one_row = c->query.rows == 1 || contract_rows_are_sequences(c);
-  bool table = c->select.form == SELECT_TABLE && c->select.per == PER_SEQUENCE;
-  if (one_row && (table || contract_makes_lists(c))) return HD_OK;
-  diags_errorf(errors, "bench.select", "select",
-               "bench deals pages to a table of one row a sequence, with lists of blocks or tokens or "
-               "without, and times one query row");
-  return HD_DECLINED;
-}
-
 static hd_status check_memory(const bench_rig *r, int copies, diags *errors) {
   if (copies >= 1) return HD_OK;
   diags_errorf(errors, "bench.memory", NULL, "the caches of a shape take %zu bytes, the device has %" PRId64,
@@ -22,17 +12,15 @@ static hd_status check_memory(const bench_rig *r, int copies, diags *errors) {
   return HD_DECLINED;
 }
 
-hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_shape *shape,
-                         int64_t capacity, bool ragged, uint64_t seed, bool quick, diags *errors) {
+hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_deal *deal, bool quick,
+                         diags *errors) {
   *r = (bench_rig){.session = s};
-  hd_status status = bench_rig_serves(c, errors);
-  if (status != HD_OK) return status;
   r->scale = (float)oracle_logits_scale(c, 1.0 / sqrt((double)c->head_dim.qk));
-  status = bench_data_init(&r->data, c, shape, capacity, ragged, seed, errors);
+  hd_status status = bench_data_init(&r->data, c, deal, errors);
   if (status != HD_OK) return status;
   memcpy(r->dims, r->data.dims, sizeof r->dims);
   r->longest = bind_longest(c, &r->data.host, r->dims);
-  if (capacity > r->longest) r->longest = capacity;
+  if (deal->capacity > r->longest) r->longest = deal->capacity;
   r->out = malloc(bench_rig_out_bytes(r) + 1);
   status = r->out ? HD_OK : HD_OUT_OF_MEMORY;
   int copies = s->facts.emulated ? 1 : bench_copies((int64_t)r->data.slab_bytes, s->facts.memory_bytes);
@@ -41,7 +29,7 @@ hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const benc
   /* The oracle gets the scale that the kernel gets, rounded to fp32. */
   if (status == HD_OK)
     status = bench_expected_init(&r->expected, &r->data, (double)r->scale,
-                                 quick ? BENCH_CHECK_BUDGET / 4 : BENCH_CHECK_BUDGET, seed, errors);
+                                 quick ? BENCH_CHECK_BUDGET / 4 : BENCH_CHECK_BUDGET, deal->seed, errors);
   if (status != HD_OK) bench_rig_finish(r);
   return status;
 }

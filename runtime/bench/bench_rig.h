@@ -16,14 +16,11 @@ typedef struct bench_rig {
   int64_t longest; /* tokens of the longest sequence */
 } bench_rig;
 
-/* HD_DECLINED with a diagnostic for a contract that bench has no inputs for. */
-hd_status bench_rig_serves(const contract *c, diags *errors);
-
 /* `c` resolved, and outlives the rig. As many copies as benchmarks rotate over; `quick`: a
  * quarter of the oracle's rows. HD_DECLINED with a
- * diagnostic also for a shape that doesn't fit the device. */
-hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_shape *shape,
-                         int64_t capacity, bool ragged, uint64_t seed, bool quick, diags *errors);
+ * diagnostic for rows that the contract has not, and a shape that doesn't fit the device. */
+hd_status bench_rig_init(bench_rig *r, session *s, const contract *c, const bench_deal *deal, bool quick,
+                         diags *errors);
 void bench_rig_finish(bench_rig *r);
 
 /* One launch at this split against the oracle: fills `r`'s figures of correctness. */

@@ -110,6 +110,7 @@ static int read_request(request *r) {
   r->form = c->json ? REPORT_JSON : cli_flag(c, "csv") ? REPORT_CSV : REPORT_TABLE;
   r->options.ragged = cli_flag(c, "ragged");
   r->options.capacity = cli_int(c, "capacity", 0);
+  r->options.rows = (int)cli_int(c, "rows", 0);
   r->options.page = (int)cli_int(c, "page", 0);
   r->options.repeat = (int)cli_int(c, "repeat", DEFAULT_REPEAT);
   r->options.seed = (uint64_t)cli_int(c, "seed", 1);
@@ -144,6 +145,7 @@ static int write_chart(const request *r, const session *s, const bench_result *r
                          .length = b->shape.length,
                          .kv_heads = b->shape.kv_heads,
                          .heads_per_kv = b->shape.heads_per_kv,
+                         .rows = b->rows,
                          .ragged = b->ragged,
                          .splits = b->splits,
                          .bytes = b->bytes,
@@ -292,9 +294,11 @@ static const cli_option bench_options_table[] = {
     {"count", 0, OPTION_INT, "N", "shapes of --preset random (default: 200)", 1, BENCH_MAX_SHAPES},
     {"ragged", 0, OPTION_FLAG, NULL, "every 8th sequence full, the others 1/16 to 5/16 of it", 0, 0},
     {"capacity", 0, OPTION_INT, "TOKENS",
-     "room in page tables, and what the split is chosen for: as in a graph captured once for sequences that "
+     "room in page tables and ragged lists, and what the split is chosen for: as in a graph captured once "
+     "for sequences that "
      "grow",
      1, 1 << 30},
+    {"rows", 0, OPTION_INT, "N", "query rows a sequence, up to the spec's (default: the spec's)", 1, 8},
     OPTION_ROW_PAGE,
     {"split", 0, OPTION_TEXT, "LIST", "auto or numbers, such as 8,16,auto; each is timed (default: auto)", 0,
      0},

@@ -9,7 +9,7 @@ static void print_head(const report *r) {
   if (r->form == REPORT_CSV) {
     printf("seqs,length,kv_heads,heads_per_kv,page,ragged,split,by_policy,best,variant,bytes,us,us_least,us_"
            "most,"
-           "spread,gb_per_s,read_us,share,ratio,rms,good\n");
+           "spread,gb_per_s,read_us,share,ratio,rms,good,rows\n");
     return;
   }
   printf("%s on %s (%s), heddle %s, %d replays, median\n", r->spec, f->name, r->session->target->name,
@@ -19,12 +19,18 @@ static void print_head(const report *r) {
          "spread", "GB/s", "read us", "share", "ratio", "rms");
 }
 
+/* "64x8192x4x16 2 rows ragged" */
+static void write_shape(const bench_result *b, text *out) {
+  bench_shape_write(&b->shape, out);
+  if (b->rows > 1) text_addf(out, " %d rows", b->rows);
+  if (b->ragged) text_add(out, " ragged");
+}
+
 static void print_row(const bench_result *b) {
   text shape, split;
   text_init(&shape);
   text_init(&split);
-  bench_shape_write(&b->shape, &shape);
-  if (b->ragged) text_add(&shape, " ragged");
+  write_shape(b, &shape);
   text_addf(&split, "%s%" PRId64 "%s",
             b->tuned       ? "tuned:"
             : b->by_policy ? "auto:"
@@ -56,7 +62,7 @@ static void print_csv(const bench_result *b) {
            bench_gigabytes_per_second(b), b->read.statistics.median, bench_share(b), bench_ratio(b));
   else
     printf(",,,,,,,,");
-  printf("%.3e,%d\n", b->rms, b->good);
+  printf("%.3e,%d,%d\n", b->rms, b->good, b->rows);
 }
 
 static void json_series(text *t, bool *first, const char *name, const bench_series *s) {
@@ -81,6 +87,7 @@ static void json_result(const bench_result *b, text *t) {
   text_add(t, "{");
   json_extents(t, &first, b->shape.seqs, b->shape.length, b->shape.kv_heads);
   json_int(t, &first, "heads_per_kv", b->shape.heads_per_kv);
+  json_int(t, &first, "rows", b->rows);
   json_int(t, &first, "page", b->page);
   json_bool(t, &first, "ragged", b->ragged);
   json_bool(t, &first, "changed", b->changed);
@@ -140,10 +147,9 @@ void report_summary(report *r, const bench_summary *summary) {
   if (r->form != REPORT_TABLE || summary->count < 2 || console_quiet()) return;
   text shape;
   text_init(&shape);
-  bench_shape_write(&summary->worst_result->shape, &shape);
-  printf("%d shapes: ratio to 1.02 x read + 2 us: median %.3f, worst %.3f (%s%s)\n", summary->count,
-         summary->median, summary->worst, text_string(&shape),
-         summary->worst_result->ragged ? " ragged" : "");
+  write_shape(summary->worst_result, &shape);
+  printf("%d shapes: ratio to 1.02 x read + 2 us: median %.3f, worst %.3f (%s)\n", summary->count,
+         summary->median, summary->worst, text_string(&shape));
   text_finish(&shape);
 }
 

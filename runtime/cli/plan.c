@@ -43,7 +43,8 @@ static hd_status choose(plan_work *r, diags *d) {
   const bool asked = cli_text(r->c, "variant") != NULL;
   hd_status status = asked ? HD_OK : cli_tuned_load(r->c, r->file.path, &r->records, d);
   if (status != HD_OK) return status;
-  r->shape.rows = resolved.query.rows;
+  status = bench_rows(&resolved, r->shape.rows, &r->shape.rows, d);
+  if (status != HD_OK) return status;
   const tuned_question question = {.contract = &resolved,
                                    .factors = &r->file.spec.split_factors,
                                    .target = r->target,
@@ -66,9 +67,9 @@ static void choose_splits(plan_work *r) {
   snprintf(r->split_choice, sizeof r->split_choice, "%s",
            by_records ? r->launch.choice.reason : "by the policy");
   if (cli_text(r->c, "variant")) /* the policy's for that variant */
-    s->splits =
-        splits_among(&r->file.spec.split_factors,
-                     launch_splits(facts, s->seqs * s->kv_heads, r->shape.length, r->target->compute_units));
+    s->splits = splits_among(&r->file.spec.split_factors,
+                             launch_splits(facts, split_items(facts, s->seqs, r->shape.rows, s->kv_heads),
+                                           r->shape.length, r->target->compute_units));
 }
 
 /* Workgroups of the decode kernel. */
@@ -317,7 +318,7 @@ static int plan_verb(cli *c) {
 static const cli_option plan_options[] = {
     {"target", 0, OPTION_LIST, "TARGET", "the target (default: the spec's first)", 0, 0},
     {"shape", 's', OPTION_TEXT, "SHAPE",
-     "also show this launch: SEQSxLENGTHxKV_HEADS, with -ragged behind it or not", 0, 0},
+     "also show this launch: SEQSxLENGTHxKV_HEADS, with -2rows or -ragged behind it or not", 0, 0},
     {"split", 0, OPTION_INT, "N", "splits, or parts of the line (default: records, else the policy)", 1,
      65535},
     OPTION_ROW_VARIANT,

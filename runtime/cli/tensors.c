@@ -64,14 +64,13 @@ static int tensors_of(const cli *c, const spec_file *file) {
   bool has_heads = layout_has_axis(&resolved.kv.k, AXIS_H);
   int64_t dims[DIM_COUNT] = {0};
   dims[DIM_SEQS] = cli_int(c, "seqs", 4);
-  dims[DIM_ROWS] = resolved.query.rows;
+  dims[DIM_ROWS] = contract_most_rows(&resolved);
   dims[DIM_KV_HEADS] = has_heads ? cli_int(c, "kv-heads", 2) : 1;
   dims[DIM_PAGES] = cli_int(c, "pages", 64);
   dims[DIM_TABLE_PAGES] = dims[DIM_PAGES] / dims[DIM_SEQS] > 0 ? dims[DIM_PAGES] / dims[DIM_SEQS] : 1;
   dims[DIM_TOKENS] = dims[DIM_SEQS];
   dims[DIM_TABLE_ROWS] = dims[DIM_SEQS];
   dims[DIM_LISTED] = 16;
-  if (contract_rows_are_sequences(&resolved)) dims[DIM_ROWS] = 1;
   text out;
   text_init(&out);
   write_request(&resolved, o, dims, &out);

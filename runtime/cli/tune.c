@@ -39,6 +39,7 @@ typedef struct tuning {
   bool shows_progress;
   double start, longest; /* seconds; of the slowest shape so far */
   int shape_count, measured, kept, failed;
+  int rows; /* of shapes that don't say */
   tune_shape shapes[TUNE_MAX_SHAPES];
   text dropped; /* JSON */
 } tuning;
@@ -77,8 +78,12 @@ static void report_dropped(void *user, const tune_shape *s, const char *name, in
 
 static hd_status set_contract(tuning *t, diags *d) {
   t->of_the_spec = contract_resolve(&t->file.spec.contract, t->target->fp8);
-  return bench_contract(&t->of_the_spec, (int)cli_int(t->c, "heads-per-kv", 0), (int)cli_int(t->c, "page", 0),
-                        &t->contract, d);
+  hd_status status = bench_contract(&t->of_the_spec, (int)cli_int(t->c, "heads-per-kv", 0),
+                                    (int)cli_int(t->c, "page", 0), &t->contract, d);
+  if (status == HD_OK) status = bench_rows(&t->contract, (int)cli_int(t->c, "rows", 0), &t->rows, d);
+  for (int i = 0; status == HD_OK && i < t->shape_count; i++)
+    if (t->shapes[i].rows > 0) status = bench_rows(&t->contract, t->shapes[i].rows, &t->shapes[i].rows, d);
+  return status;
 }
 
 static hd_status make_space(tuning *t, diags *d) {
@@ -259,7 +264,7 @@ static hd_status tune_shapes(tuning *t, bool *out_finished, diags *d) {
   hd_status status = HD_OK;
   *out_finished = true;
   for (int i = 0; status == HD_OK && i < t->shape_count; i++) {
-    t->shapes[i].rows = t->contract.query.rows;
+    if (t->shapes[i].rows == 0) t->shapes[i].rows = t->rows;
     if (tune_record_find(&t->record, &t->shapes[i])) {
       t->kept++;
       continue;
@@ -443,7 +448,10 @@ static const cli_option tune_options[] = {
     {"out", 'o', OPTION_TEXT, "PATH", "the record, or a folder for it (default: tuned/ beside the spec)", 0,
      0},
     {"shape", 's', OPTION_LIST, "SHAPE",
-     "SEQSxLENGTHxKV_HEADS, with -ragged behind it or not; may be repeated (default: a grid)", 0, 0},
+     "SEQSxLENGTHxKV_HEADS, with -2rows or -ragged behind it or not; may be repeated (default: a grid)", 0,
+     0},
+    {"rows", 0, OPTION_INT, "N", "query rows a sequence where a shape doesn't say (default: the spec's)", 1,
+     8},
     {"budget", 0, OPTION_INT, "SECONDS", "stop before this is spent; the next run goes on", 1, 1 << 20},
     {"margin", 0, OPTION_NUMBER, "PERCENT", "times this near each other are the same (default: 1)", 0, 0},
     {"heads-per-kv", 0, OPTION_INT, "G", "another group size than the spec's", 1, 64},

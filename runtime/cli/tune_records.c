@@ -261,7 +261,8 @@ static hd_status explain(cli *c, const spec_file *file, const target *t, const t
       bench_contract(&resolved, (int)cli_int(c, "heads-per-kv", 0), (int)cli_int(c, "page", 0), &used, d);
   if (status != HD_OK) return status;
   tuned_question q = {.contract = &used, .factors = &file->spec.split_factors, .target = t, .shape = *shape};
-  q.shape.rows = used.query.rows;
+  status = bench_rows(&used, q.shape.rows, &q.shape.rows, d);
+  if (status != HD_OK) return status;
   return tuned_launch_of(&q, files, out_launch, d);
 }
 
@@ -326,7 +327,8 @@ static const cli_option import_options[] = {
 
 static const cli_option explain_options[] = {
     {"target", 0, OPTION_TEXT, "TARGET", "the device's", 0, 0},
-    {"shape", 's', OPTION_TEXT, "SHAPE", "SEQSxLENGTHxKV_HEADS, with -ragged behind it or not", 0, 0},
+    {"shape", 's', OPTION_TEXT, "SHAPE", "SEQSxLENGTHxKV_HEADS, with -2rows or -ragged behind it or not", 0,
+     0},
     {"heads-per-kv", 0, OPTION_INT, "G", "another group size than the spec's", 1, 64},
     OPTION_ROW_PAGE,
     OPTION_ROW_TUNED,

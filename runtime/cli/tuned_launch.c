@@ -12,8 +12,8 @@ hd_status tuned_launch_of(const tuned_question *q, tune_files *files, tuned_laun
   if (status != HD_OK) return status;
   const split_facts facts = split_facts_of(&made.descriptor);
   emission_finish(&made);
-  out->policy = splits_among(
-      q->factors, launch_splits(facts, q->shape.seqs * q->shape.kv_heads, q->shape.length, t->compute_units));
+  const int64_t items = split_items(facts, q->shape.seqs, q->shape.rows, q->shape.kv_heads);
+  out->policy = splits_among(q->factors, launch_splits(facts, items, q->shape.length, t->compute_units));
   out->splits =
       q->splits > 0 ? q->splits
       : out->choice.found

@@ -342,7 +342,7 @@ static void infer_selection(binding *b) {
 static void infer_rows(binding *b, int64_t query_rows) {
   const contract *c = b->contract;
   int64_t seqs = b->dims[DIM_SEQS], rows = seqs > 0 ? query_rows / seqs : 1;
-  int most = contract_rows_are_sequences(c) ? 1 : c->query.rows;
+  int most = contract_most_rows(c);
   b->dims[DIM_ROWS] = rows;
   bool whole = rows >= 1 && query_rows % (seqs > 0 ? seqs : 1) == 0 && (seqs > 0 || query_rows == 0);
   if (whole && rows <= most) return;

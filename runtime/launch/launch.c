@@ -26,13 +26,18 @@ static int64_t line_split(int64_t resident, int64_t items) {
 }
 
 split_facts split_facts_of(const descriptor *desc) {
-  split_facts facts = {.tile_tokens = desc->tile_tokens, .line_parts = desc->line_parts};
+  split_facts facts = {
+      .tile_tokens = desc->tile_tokens, .line_parts = desc->line_parts, .by_row = desc->lists.multiplier > 0};
   for (int i = 0; i < desc->kernel_count && facts.line_parts > 0 && facts.line_shares == 0; i++) {
     const extent *parts = &desc->kernels[i].grid[0], *shares = &desc->kernels[i].grid[1];
     if (parts->dim_count == 1 && parts->dims[0] == DIM_SPLITS && shares->dim_count == 0)
       facts.line_shares = (int)shares->multiplier;
   }
   return facts;
+}
+
+int64_t split_items(split_facts facts, int64_t seqs, int64_t rows, int64_t kv_heads) {
+  return seqs * kv_heads * (facts.by_row ? rows : 1);
 }
 
 int64_t line_resident(split_facts facts, int compute_units) {

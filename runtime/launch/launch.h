@@ -94,9 +94,12 @@ int64_t split_policy(int64_t seqs, int64_t kv_heads, int64_t longest, int64_t ti
 typedef struct split_facts {
   int tile_tokens, line_parts; /* the descriptor's */
   int line_shares;             /* workgroups that take the same part of a line; 0: one */
+  bool by_row;                 /* each query row has a list of its own and is split alone */
 } split_facts;
 
 split_facts split_facts_of(const descriptor *desc);
+/* What a launch splits, each by itself. */
+int64_t split_items(split_facts facts, int64_t seqs, int64_t rows, int64_t kv_heads);
 /* Parts of a line that run at a time on so many units. */
 int64_t line_resident(split_facts facts, int compute_units);
 int64_t launch_splits(split_facts facts, int64_t items, int64_t longest, int compute_units);

@@ -10,7 +10,7 @@
 /* One shape's fastest split. */
 typedef struct bench_point {
   int64_t seqs, length, kv_heads;
-  int heads_per_kv;
+  int heads_per_kv, rows; /* rows: 0 in results of before there were any, which had one */
   bool ragged;
   char variant[64];
   int64_t splits, bytes;
@@ -33,7 +33,7 @@ hd_status bench_points_add(bench_points *p, const bench_point *point);
 hd_status bench_points_read(const char *json, size_t length, bench_points *out_points, diags *errors);
 void bench_points_finish(bench_points *p);
 
-/* "64x8192x4x16 ragged" */
+/* "64x8192x4x16 2 rows ragged" */
 void bench_point_write(const bench_point *p, text *out);
 /* Failing is in the text (`failed`). */
 void bench_svg(const bench_points *p, text *out);

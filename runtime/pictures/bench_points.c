@@ -26,6 +26,7 @@ void bench_points_finish(bench_points *p) {
 void bench_point_write(const bench_point *p, text *out) {
   text_addf(out, "%" PRId64 "x%" PRId64 "x%" PRId64, p->seqs, p->length, p->kv_heads);
   if (p->heads_per_kv) text_addf(out, "x%d", p->heads_per_kv);
+  if (p->rows > 1) text_addf(out, " %d rows", p->rows);
   if (p->ragged) text_add(out, " ragged");
 }
 
@@ -71,6 +72,8 @@ static void read_field(json_reader *r, const char *key, result *out) {
     }
   if (strcmp(key, "heads_per_kv") == 0)
     p->heads_per_kv = (int)json_read_integer(r, 0, 1 << 16);
+  else if (strcmp(key, "rows") == 0)
+    p->rows = (int)json_read_integer(r, 0, 1 << 16);
   else if (strcmp(key, "ragged") == 0)
     p->ragged = json_read_bool(r);
   else if (strcmp(key, "best") == 0)

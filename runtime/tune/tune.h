@@ -18,13 +18,14 @@
 /* What a launch knows on the host. `length`: tokens of the longest sequence. */
 typedef struct tune_shape {
   int64_t seqs, length, kv_heads;
-  int rows;    /* query rows of a sequence */
+  int rows;    /* query rows of a sequence; 0, before it is measured or asked for: the contract's */
   bool ragged; /* the longest sequence has more than 1.3 times the mean */
 } tune_shape;
 
 /* `tokens`: of all sequences together, 0 when the host does not know them: then they count as uniform. */
 bool tune_is_ragged(int64_t seqs, int64_t longest, int64_t tokens);
-/* "64x8192x4", "64x8192x4-ragged". */
+/* "64x8192x4", "64x8192x4-ragged", of several query rows "64x8192x4-2rows-ragged". Written without rows is
+ * one row; read without them it has 0. */
 void tune_shape_write(const tune_shape *s, text *out);
 bool tune_shape_parse(const char *word, tune_shape *out_shape);
 bool tune_shape_same(const tune_shape *a, const tune_shape *b);
@@ -34,7 +35,8 @@ bool tune_shape_same(const tune_shape *a, const tune_shape *b);
 double tune_distance(const tune_shape *bucket, const tune_shape *launch, int compute_units);
 
 /* The shapes that are measured when none are named; those whose K and V would take more than
- * `bytes_a_token_head` allows for are left out. Returns how many; `out_shapes` may be NULL. */
+ * `bytes_a_token_head` allows for are left out. Returns how many; `out_shapes` may be NULL. Their rows
+ * are 0. */
 int tune_default_shapes(int64_t bytes_a_token_head, bool emulated, tune_shape *out_shapes);
 enum { TUNE_MAX_SHAPES = 256 };
 

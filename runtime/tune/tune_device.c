@@ -153,8 +153,8 @@ static hd_status build_and_load(tune_device *d, tune_space *space, int jobs, dia
 
 hd_status tune_device_create(session *s, const contract *c, const char *name, tune_space *space, int jobs,
                              uint64_t seed, tune_log log, void *log_user, tune_device **out, diags *errors) {
-  hd_status status = bench_rig_serves(c, errors);
-  if (status == HD_OK && s->facts.emulated && !device_counts_launches(s->device)) {
+  hd_status status = HD_OK;
+  if (s->facts.emulated && !device_counts_launches(s->device)) {
     diags_errorf(errors, "tune.device", NULL,
                  "this emulated device can't count, so nothing can be estimated");
     status = HD_DECLINED;
@@ -207,14 +207,14 @@ static session_kernel *kernel_of(tune_device *d, const tune_variant *v) {
 
 static hd_status begin(void *user, const tune_shape *s, diags *errors) {
   tune_device *d = user;
-  const bench_shape shape = {s->seqs, s->length, s->kv_heads, 0};
+  const bench_deal deal = {{s->seqs, s->length, s->kv_heads, 0}, s->rows, s->ragged, 0, d->seed};
   text name;
   text_init(&name);
   tune_shape_write(s, &name);
   snprintf(d->shape, sizeof d->shape, "%s", text_string(&name));
   text_finish(&name);
   d->memo_count = 0;
-  hd_status status = bench_rig_init(&d->rig, d->session, d->contract, &shape, 0, s->ragged, d->seed, true, errors);
+  hd_status status = bench_rig_init(&d->rig, d->session, d->contract, &deal, true, errors);
   d->has_rig = status == HD_OK;
   return status;
 }

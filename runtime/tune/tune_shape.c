@@ -22,7 +22,7 @@ static const int lengths[] = {1024, 4096, 16384, 65536};
 
 /* What an emulated device gets through. */
 static const tune_shape emulated_shapes[] = {
-    {1, 512, 1, 1, false}, {1, 2048, 1, 1, false}, {4, 512, 1, 1, false}, {8, 512, 1, 1, true}};
+    {1, 512, 1, 0, false}, {1, 2048, 1, 0, false}, {4, 512, 1, 0, false}, {8, 512, 1, 0, true}};
 
 static bool add(tune_shape *out, int *count, tune_shape s, int64_t bytes_a_token_head) {
   if (s.seqs * s.kv_heads * s.length > most_bytes / bytes_a_token_head || *count == TUNE_MAX_SHAPES)
@@ -41,10 +41,10 @@ int tune_default_shapes(int64_t bytes_a_token_head, bool emulated, tune_shape *o
   }
   for (size_t n = 0; n < sizeof lengths / sizeof *lengths; n++) {
     for (size_t i = 0; i < sizeof uniform / sizeof *uniform; i++)
-      add(out, &count, (tune_shape){uniform[i].seqs, lengths[n], uniform[i].kv_heads, 1, false},
+      add(out, &count, (tune_shape){uniform[i].seqs, lengths[n], uniform[i].kv_heads, 0, false},
           bytes_a_token_head);
     for (size_t i = 0; lengths[n] > 1024 && i < sizeof ragged / sizeof *ragged; i++)
-      add(out, &count, (tune_shape){ragged[i].seqs, lengths[n], ragged[i].kv_heads, 1, true},
+      add(out, &count, (tune_shape){ragged[i].seqs, lengths[n], ragged[i].kv_heads, 0, true},
           bytes_a_token_head);
   }
   return count;
@@ -54,25 +54,41 @@ bool tune_is_ragged(int64_t seqs, int64_t longest, int64_t tokens) {
   return tokens > 0 && (double)longest * (double)seqs > 1.3 * (double)tokens;
 }
 
-static const char ragged_suffix[] = "-ragged";
+static const char ragged_suffix[] = "-ragged", rows_suffix[] = "rows";
 
 void tune_shape_write(const tune_shape *s, text *out) {
   const bench_shape plain = {s->seqs, s->length, s->kv_heads, 0};
   bench_shape_write(&plain, out);
+  if (s->rows > 1) text_addf(out, "-%d%s", s->rows, rows_suffix);
   if (s->ragged) text_add(out, ragged_suffix);
+}
+
+/* Takes `suffix` off the end. */
+static bool take_suffix(char *word, const char *suffix) {
+  const size_t length = strlen(word), own = strlen(suffix);
+  if (length <= own || strcmp(word + length - own, suffix) != 0) return false;
+  word[length - own] = '\0';
+  return true;
+}
+
+/* Takes "-2rows" off the end; 0 where the word doesn't end so, -1 for rows that there can't be. */
+static int take_rows(char *word) {
+  if (!take_suffix(word, rows_suffix)) return 0;
+  char *dash = strrchr(word, '-');
+  if (!dash || dash[1] < '1' || dash[1] > '9' || dash[2]) return -1; /* 8 are served */
+  *dash = '\0';
+  return dash[1] - '0';
 }
 
 bool tune_shape_parse(const char *word, tune_shape *out_shape) {
   char plain[96];
   bench_shape s;
-  size_t length = strlen(word), suffix = strlen(ragged_suffix);
-  bool is_ragged = length > suffix && strcmp(word + length - suffix, ragged_suffix) == 0;
-  if (is_ragged) length -= suffix;
-  if (length >= sizeof plain) return false;
-  memcpy(plain, word, length);
-  plain[length] = '\0';
-  if (!bench_shape_parse(plain, &s) || s.heads_per_kv) return false;
-  *out_shape = (tune_shape){s.seqs, s.length, s.kv_heads, 1, is_ragged};
+  if (strlen(word) >= sizeof plain) return false;
+  strcpy(plain, word);
+  const bool is_ragged = take_suffix(plain, ragged_suffix);
+  const int rows = take_rows(plain);
+  if (rows < 0 || !bench_shape_parse(plain, &s) || s.heads_per_kv) return false;
+  *out_shape = (tune_shape){s.seqs, s.length, s.kv_heads, rows, is_ragged};
   return true;
 }
 

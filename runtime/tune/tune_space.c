@@ -205,9 +205,8 @@ static void add_split(const tune_space *space, int64_t tiles, int64_t split, int
 
 /* Of each sequence and kv head: the device once, twice, three times full, half full; and what is a little off
  * the policy. */
-static void add_item_splits(const tune_space *space, const tune_shape *s, int64_t tiles, int64_t policy,
-                            int compute_units, int64_t *out, int *count) {
-  int64_t items = s->seqs * s->kv_heads;
+static void add_item_splits(const tune_space *space, const tune_shape *s, int64_t items, int64_t tiles,
+                            int64_t policy, int compute_units, int64_t *out, int *count) {
   add_split(space, tiles, 1, out, count);
   for (int times = 1; times <= 3; times++)
     add_split(space, tiles, (int64_t)compute_units * times / items, out, count);
@@ -225,13 +224,14 @@ int tune_splits_of(const tune_space *space, const tune_shape *s, split_facts fac
                    int64_t out[TUNE_MAX_SPLITS], int64_t *out_policy) {
   int count = 0;
   int64_t most = useful_splits(facts, INT64_MAX, s->length);
-  *out_policy = launch_splits(facts, s->seqs * s->kv_heads, s->length, compute_units);
+  const int64_t items = split_items(facts, s->seqs, s->rows, s->kv_heads);
+  *out_policy = launch_splits(facts, items, s->length, compute_units);
   out[count++] = *out_policy;
   if (facts.line_parts > 0) {
     add_split(space, most, line_resident(facts, compute_units), out, &count);
     add_split(space, most, line_resident(facts, compute_units) / 2, out, &count);
   } else {
-    add_item_splits(space, s, most, *out_policy, compute_units, out, &count);
+    add_item_splits(space, s, items, most, *out_policy, compute_units, out, &count);
   }
   for (int i = 0; i < space->splits.count; i++)
     add_split(space, most, space->splits.values[i], out, &count);

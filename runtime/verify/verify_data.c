@@ -113,7 +113,7 @@ static bool set_sizes(verify_data *d, int32_t lengths[CASE_MAX_SEQS]) {
       d->live_tokens += length;
     }
   d->sizes[DIM_SEQS] = seqs;
-  d->sizes[DIM_ROWS] = contract_rows_are_sequences(d->contract) ? 1 : d->contract->query.rows;
+  d->sizes[DIM_ROWS] = contract_most_rows(d->contract);
   d->sizes[DIM_TABLE_ROWS] = seqs;
   /* A cache without h has one kv head. */
   d->sizes[DIM_KV_HEADS] = layout_has_axis(&d->contract->kv.k, AXIS_H) ? from->kv_heads : 1;

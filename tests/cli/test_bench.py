@@ -22,10 +22,45 @@ class Bench(CachedCase):
             self.assertLess(item['rms'], 2.5e-3)
             self.assertEqual(item['page'], 16)
 
-    def test_a_ragged_page_list_declines(self):
-        spec = self.file('ragged.yaml', SMALL + 'select: {form: indptr}\n')
-        out, err = self.heddle('bench', spec, '--device', 'emu:gfx950', '--shape', '1x40x1x2', code=1)
-        self.assertIn('bench.select', err)
+    def test_pages_are_dealt_to_what_has_lists_of_its_own(self):
+        """A sequence, a kv head or a row: by a table or ragged lists, the same bytes, right at every split."""
+        for form, per in (('indptr', 'sequence'), ('indptr', 'kv_head'), ('table', 'row')):
+            spec = self.file('lists.yaml', SMALL + 'select: {form: %s, per: %s}\n' % (form, per))
+            for item in self.json('bench', spec, '--device', 'emu:gfx950', '--shape', '3x70x2', '--ragged', '--split', '1,2')['results']:
+                self.assertTrue(item['ok'], item['problem'])
+                self.assertEqual(item['tokens'], 70 + 14 + 8)
+                self.assertEqual(item['bytes'], item['tokens'] * 2 * 2 * 64 * 2)
+                self.assertEqual(item['rows'], 1)
+
+    def test_rows_share_k_and_v_and_are_the_contracts_or_fewer(self):
+        spec = self.small(replace=[('rows: 1', 'rows: 3')])
+        command = ('bench', spec, '--device', 'emu:gfx950', '--shape', '2x40x1')
+        item = self.json(*command)['results'][0]
+        fewer = self.json(*command, '--rows', '2')['results'][0]
+        self.assertEqual((item['rows'], fewer['rows']), (3, 2))
+        self.assertTrue(item['ok'] and fewer['ok'], item['problem'] + fewer['problem'])
+        self.assertEqual(item['contract'], fewer['contract'])
+        self.assertEqual((item['bytes'], fewer['bytes']), (2 * 40 * 2 * 64 * 2,) * 2)
+        out, _ = self.heddle(*command, '--ragged')
+        self.assertRegex(out, r'2x40x1x2 3 rows ragged +16 ')
+        _, errors = self.heddle(*command, '--rows', '4', code=1)
+        self.assertIn('1 to 3', errors)
+        self.assertIn('[bench.rows]', errors)
+
+    def test_capacity_is_room_in_ragged_lists_too(self):
+        command = ('bench', self.file('lists.yaml', SMALL + 'select: {form: indptr}\n'), '--device', 'emu:gfx950', '--shape', '2x70x1')
+        plain, roomy = self.json(*command)['results'] + self.json(*command, '--capacity', '4000')['results']
+        self.assertTrue(roomy['ok'], roomy['problem'])
+        self.assertEqual((plain['tokens'], plain['bytes']), (roomy['tokens'], roomy['bytes']))
+        self.assertEqual(plain['split'], 1)
+        self.assertGreater(roomy['split'], 1, 'as for sequences of 4000 tokens')
+
+    def test_a_row_with_a_list_of_its_own_is_a_sequence(self):
+        spec = self.small(replace=[('rows: 1', 'rows: 3'), ('logits:', 'select: {form: indptr, per: row}\nlogits:')])
+        item = self.json('bench', spec, '--device', 'emu:gfx950', '--shape', '2x40x1')['results'][0]
+        self.assertEqual((item['ok'], item['rows'], item['tokens']), (True, 1, 80))
+        _, errors = self.heddle('bench', spec, '--device', 'emu:gfx950', '--shape', '2x40x1', '--rows', '2', code=1)
+        self.assertIn('bench.rows', errors)
 
     def test_bytes_are_those_of_k_and_v(self):
         item = self.json(*COMMAND, '--shape', '3x40x2x4')['results'][0]
@@ -47,6 +82,7 @@ class Bench(CachedCase):
         self.assertEqual([row['split'] for row in rows], ['1', '2'])
         self.assertEqual({row['us'] for row in rows}, {''})
         self.assertEqual({row['good'] for row in rows}, {'1'})
+        self.assertEqual({row['rows'] for row in rows}, {'1'})
         self.assertEqual(None, rows[0].get(None))
 
     def test_the_table_says_that_there_are_no_times(self):
@@ -66,10 +102,10 @@ class Bench(CachedCase):
         self.assertIn('bench.page', errors)
 
     def test_what_every_shape_declines_is_said_once_and_with_what_to_type(self):
-        spec = self.small(replace=[('logits:', 'select: {form: indptr}\nlogits:')])
-        _, errors = self.heddle('bench', spec, '--device', 'emu:gfx950', '--shape', '1x40x1', '--shape', '2x40x1', code=1)
-        self.assertEqual(errors.count('[bench.select]'), 1, errors)
-        self.assertTrue(errors.endswith('try: heddle explain bench.select\n'), errors)
+        spec = self.small()
+        _, errors = self.heddle('bench', spec, '--device', 'emu:gfx950', '--rows', '2', '--shape', '1x40x1', '--shape', '2x40x1', code=1)
+        self.assertEqual(errors.count('[bench.rows]'), 1, errors)
+        self.assertTrue(errors.endswith('try: heddle explain bench.rows\n'), errors)
 
     def test_what_is_asked_for_wrongly_is_refused(self):
         for words, message in [

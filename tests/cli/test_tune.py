@@ -3,7 +3,7 @@ import json
 import pathlib
 import tempfile
 import unittest
-from support import CachedCase, Case, SPECS
+from support import SMALL, CachedCase, Case, SPECS
 
 # A shipped contract with less to try.
 FOLDER = tempfile.TemporaryDirectory()
@@ -106,6 +106,33 @@ class Tune(CachedCase):
         self.assertNotIn('launch', match(asked))
         _, errors = self.heddle('match', SPEC, '--target', 'gfx950', '--request', asked, '--tuned', 'nowhere', code=3)
         self.assertIn('there is no nowhere', errors)
+
+    def test_rows_over_ragged_lists_are_buckets_of_their_own(self):
+        spec = self.file('rows.yaml', SMALL.replace('rows: 1', 'rows: 3') + 'select: {form: indptr}\ntune: {waves: [1], stages: [2]}\n')
+        log, record = self.folder / 'times.log', self.folder / 'r.yaml'
+        tune = ('tune', spec, '--device', 'emu:gfx950', '--out', record, '--log', log)
+        self.assertEqual(self.json(*tune, '--shape', '1x96x1')['measured'], 1)
+        more = self.json(*tune, '--shape', '1x96x1', '--shape', '1x96x1-2rows-ragged', '--rows', '1')
+        self.assertEqual((more['measured'], more['kept']), (2, 0))
+        entries = self.json('tune', 'show', record)[0]['entries']
+        self.assertEqual(sorted((e['rows'], e['ragged']) for e in entries), [(1, False), (2, True), (3, False)])
+        self.assertIn('  1x96x1-3rows ', self.heddle('tune', 'show', record)[0])
+        # The times say their rows: a replay gives the same record.
+        shapes = [word for e in entries for word in ('--shape', '1x96x1-%drows%s' % (e['rows'], '-ragged' * e['ragged']))]
+        self.heddle('tune', spec, '--timings', log, '--out', self.folder / 'again.yaml', *shapes)
+        self.assertEqual((self.folder / 'again.yaml').read_text(), record.read_text())
+        # A launch takes the bucket of its rows, here by name and of the spec.
+        bench = ('bench', spec, '--device', 'emu:gfx950', '--shape', '1x96x1', '--tuned', record)
+        explain = ('tune', 'explain', spec, '--target', 'gfx950', '--tuned', record, '--shape')
+        self.assertIn('bucket 1x96x1-3rows', self.json(*bench)['results'][0]['choice'])
+        self.assertEqual(self.json(*explain, '1x96x1')['bucket'], '1x96x1-3rows')
+        self.assertEqual(self.json(*explain, '1x96x1-1rows')['bucket'], '1x96x1')
+        self.assertFalse(self.json(*bench, '--rows', '2')['results'][0]['tuned'], 'that one is ragged')
+        _, errors = self.heddle(*tune, '--shape', '1x96x1-4rows', code=1)
+        self.assertIn('bench.rows', errors)
+        # Where each row has a list, rows are counted as sequences.
+        by_row = self.file('by_row.yaml', spec.read_text().replace('indptr}', 'indptr, per: row}'))
+        self.assertEqual(self.json('tune', 'explain', by_row, '--target', 'gfx950', '--shape', '1x96x1')['shape'], '1x96x1')
 
     def test_a_spent_budget_leaves_a_record_to_go_on_with(self):
         # One second is spent before the second shape's estimate would end, on any machine: compiling alone takes longer.

@@ -25,7 +25,7 @@ class Usage(Case):
         self.assertIn("unknown option '--zzz'", self.heddle('--zzz', code=2)[1])
 
     def test_words_that_are_equally_near_are_all_named(self):
-        for arguments, near in ((['ver'], 'verify or version'), (['explain', 'bench'], 'bench.memory, bench.page or bench.select'),
+        for arguments, near in ((['ver'], 'verify or version'), (['explain', 'bench'], 'bench.memory, bench.page or bench.rows'),
                                 (['run', SPEC, '--kernel', 'decode', '--device', 'emu:gfx950', '--in', 'cache=k.npy'], 'k_cache or v_cache'),
                                 (['new', '--out', 'a.yaml'], '--output or --output-dtype'), (['key', '--quit', SPEC], '--quiet'),
                                 (['benchmark', SPEC], 'bench'), (['new', '--dtype', 'bf16'], '--kv-dtype'), (['new', '--scale', 'per_tensor'], 'tensor'),
