@@ -74,6 +74,9 @@ emu_origin emu_transposed_origin(const emu_access *access, unsigned lane, unsign
 const emu_access *emu_accesses(bool lds, size_t *out_count);
 /* `name` without prefix; `lds` chooses the ds_ table. NULL when unknown. */
 const emu_access *emu_find_access(const char *name, bool lds);
+/* Updates memory and returns what was there. Other workgroups run on other threads: it is a compare-and-swap
+ * on the host. `expected`: of EMU_COMPARE_SWAP. */
+uint64_t emu_atomic_update(const emu_access *a, uint8_t *at, uint64_t data, uint64_t expected);
 /* `to_lds`: a buffer load with the lds modifier. */
 emu_handler emu_access_handler(const emu_access *access, bool to_lds);
 
