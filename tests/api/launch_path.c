@@ -6,7 +6,7 @@
  *   launch_path [allocation | lock | call]     with an argument: one of these is planted
  *
  * Exit code 0: nothing was counted but what was planted, and every launch reached the driver. */
-#include "../fake_driver.h"
+#include "../runtime/fake_driver.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <heddle.h>

@@ -1,4 +1,4 @@
-// Kernels whose counts are known by hand: tests/test_emu_count.c. Each is one wave of 64 lanes; the arguments are one pointer.
+// Kernels whose counts are known by hand: tests/emu/test_emu_count.c. Each is one wave of 64 lanes; the arguments are one pointer.
 // gfx9; counts_gfx12.s has the same kernels for wave32.
     .macro begin name
     .text

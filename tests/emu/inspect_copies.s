@@ -1,4 +1,4 @@
-// A loop whose loads go past the registers: tests/test_inspect.c. gfx1250, which counts them by counters of their own.
+// A loop whose loads go past the registers: tests/runtime/test_inspect.c. gfx1250, which counts them by counters of their own.
     .text
     .globl ring
     .p2align 8

@@ -1,4 +1,4 @@
-// Kernels whose loops are known by hand: tests/test_inspect.c. gfx12; inspect_gfx9.s has the same.
+// Kernels whose loops are known by hand: tests/runtime/test_inspect.c. gfx12; inspect_gfx9.s has the same.
     .macro begin name
     .text
     .globl \name

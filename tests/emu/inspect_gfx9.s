@@ -1,4 +1,4 @@
-// Kernels whose loops are known by hand: tests/test_inspect.c. gfx9; inspect_gfx12.s has the same for wave32.
+// Kernels whose loops are known by hand: tests/runtime/test_inspect.c. gfx9; inspect_gfx12.s has the same for wave32.
     .macro begin name
     .text
     .globl \name
