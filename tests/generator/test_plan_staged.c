@@ -72,8 +72,8 @@ static void operand_holds(const contract *c, const decode_plan *p, const layout 
                  o->turn[bit]);
   for (int place = 0; place < pieces; place++) {
     int piece = turned(o, count, place);
-    cr_assert(piece >> TURNED_BITS == place >> TURNED_BITS && turned(o, count, piece) == place, "%s: place %d, piece %d", what,
-              place, piece);
+    cr_assert(piece >> TURNED_BITS == place >> TURNED_BITS && turned(o, count, piece) == place,
+              "%s: place %d, piece %d", what, place, piece);
     corner first = corner_of(o, s, head_dim, piece);
     for (int n = 0; n < PIECE / bytes;
          n++) { /* it is 16 bytes in a row in the page, wherever its stretch lies */
