@@ -32,8 +32,8 @@ static const spec_word granularity_words[] = {
 #undef X
         {NULL, 0}};
 #define X(name, word) {word, name},
-static const spec_word form_words[] = {SELECT_FORM_LIST(X){NULL, 0}};
-static const spec_word per_words[] = {SELECT_PER_LIST(X){NULL, 0}};
+const spec_word spec_form_words[] = {SELECT_FORM_LIST(X){NULL, 0}};
+const spec_word spec_per_words[] = {SELECT_PER_LIST(X){NULL, 0}};
 #undef X
 static const spec_word stride_words[] = {{"free", 0}, {"packed", 1}, {NULL, 0}};
 static const spec_word source_words[] = {{"memory", 0}, {"argument", 1}, {NULL, 0}};
@@ -70,7 +70,7 @@ static bool derive_per(spec_reader *r, const spec_field *f) {
 
 /* The language, in the order in which fields are read: a row may rely on those above it. docs/spec.md says
  * what each means. */
-static const spec_field fields[] = {
+const spec_field spec_fields[] = {
     {.path = "heddle", .parse = spec_parse_version},
     {"name", spec_parse_name, .fallback = "unnamed"},
     {"about", spec_parse_about, .fallback = ""},
@@ -119,11 +119,12 @@ static const spec_field fields[] = {
      .words = dialect_words, .positive = true, .granularities = WITH_RULE},
 
     {"select", .fallback = ""},
-    {"select.form", spec_parse_word, .fallback = "table", .offset = AT(select.form), .words = form_words},
+    {"select.form", spec_parse_word, .fallback = "table", .offset = AT(select.form),
+     .words = spec_form_words},
     {"select.block", spec_parse_integer, .offset = AT(select.block), .low = 1, .high = 1 << 20,
      .forms = 1u << SELECT_BLOCKS},
     {"select.index", spec_parse_dtype, .fallback = "int32", .offset = AT(select.index), .dtypes = USE_INDEX},
-    {"select.per", spec_parse_word, .derive = derive_per, .offset = AT(select.per), .words = per_words},
+    {"select.per", spec_parse_word, .derive = derive_per, .offset = AT(select.per), .words = spec_per_words},
 
     {"mask", .fallback = ""},
     {"mask.causal", spec_parse_flag, .fallback = "true", .offset = AT(mask.causal), .words = boolean_words},
@@ -155,12 +156,12 @@ static const spec_field fields[] = {
      .words = auto_words, .low = 1, .high = 16},
 };
 
-enum { FIELD_COUNT = sizeof fields / sizeof *fields };
+enum { FIELD_COUNT = sizeof spec_fields / sizeof *spec_fields };
 _Static_assert((int)FIELD_COUNT <= (int)SPEC_MAX_FIELDS, "a spec has room for the place of every field");
 
-static int find_field(const char *path) {
+int spec_row(const char *path) {
   for (int i = 0; i < FIELD_COUNT; i++)
-    if (strcmp(fields[i].path, path) == 0) return i;
+    if (strcmp(spec_fields[i].path, path) == 0) return i;
   return -1;
 }
 
@@ -181,17 +182,17 @@ static bool is_child(const char *path, const char *section) {
 static const spec_field *parent_of(const spec_field *f) {
   size_t length = section_length(f->path);
   for (int i = 0; length && i < FIELD_COUNT; i++)
-    if (strlen(fields[i].path) == length - 1 && strncmp(fields[i].path, f->path, length - 1) == 0)
-      return &fields[i];
+    if (strlen(spec_fields[i].path) == length - 1 && strncmp(spec_fields[i].path, f->path, length - 1) == 0)
+      return &spec_fields[i];
   return NULL;
 }
 
-static bool is_ok(const spec_reader *r, const char *path) {
-  return r->ok[find_field(path)];
+bool spec_is_ok(const spec_reader *r, const char *path) {
+  return r->ok[spec_row(path)];
 }
 
 const spec_node *spec_find_node(const spec_reader *r, const char *path) {
-  return r->nodes[find_field(path)];
+  return r->nodes[spec_row(path)];
 }
 
 /* ---- from tree to rows ---- */
@@ -236,14 +237,14 @@ static guess guess_fields(const spec_node *key, const char *section) {
     if (strcmp(engine_words[i].word, key->text) == 0) {
       if (!engine_words[i].path) return engine; /* none: the note says what it is */
       const char *path = engine_words[i].path;
-      guess_offer(&engine, is_child(path, section) ? path + section_length(path) : path, find_field(path), 0);
+      guess_offer(&engine, is_child(path, section) ? path + section_length(path) : path, spec_row(path), 0);
     }
   for (int i = 0; i < FIELD_COUNT; i++) {
-    const char *name = fields[i].path + section_length(fields[i].path);
-    if (is_child(fields[i].path, section))
+    const char *name = spec_fields[i].path + section_length(spec_fields[i].path);
+    if (is_child(spec_fields[i].path, section))
       guess_offer_near(&near, name, i);
     else if (elsewhere.count == 0 && strcmp(name, key->text) == 0)
-      guess_offer(&elsewhere, fields[i].path, i, 0);
+      guess_offer(&elsewhere, spec_fields[i].path, i, 0);
   }
   if (engine.count > 0) return engine;
   return near.count > 0 && (near.distance <= 1 || elsewhere.count == 0) ? near : elsewhere;
@@ -254,8 +255,9 @@ static void reject_key(spec_reader *r, const spec_node *key, const char *section
   text allowed;
   text_init(&allowed);
   for (int i = 0, count = 0; i < FIELD_COUNT; i++)
-    if (is_child(fields[i].path, section))
-      text_addf(&allowed, "%s%s", count++ ? ", " : "", fields[i].path + section_length(fields[i].path));
+    if (is_child(spec_fields[i].path, section))
+      text_addf(&allowed, "%s%s", count++ ? ", " : "",
+                spec_fields[i].path + section_length(spec_fields[i].path));
   guess near = guess_fields(key, section);
   if (near.count > 0) {
     text_add(&allowed, "; did you mean ");
@@ -280,12 +282,12 @@ static void collect(spec_reader *r, const spec_node *map, const char *section) {
     const spec_node *key = map->pairs[i].key, *value = map->pairs[i].value;
     char path[80];
     int row = -1;
-    if (snprintf(path, sizeof path, "%s%s", section, key->text) < (int)sizeof path) row = find_field(path);
-    if (row < 0 || !is_child(fields[row].path, section)) { /* a key with a dot in it is no path */
+    if (snprintf(path, sizeof path, "%s%s", section, key->text) < (int)sizeof path) row = spec_row(path);
+    if (row < 0 || !is_child(spec_fields[row].path, section)) { /* a key with a dot in it is no path */
       reject_key(r, key, section);
       continue;
     }
-    const spec_field *f = &fields[row];
+    const spec_field *f = &spec_fields[row];
     char found[SPEC_FOUND_BYTES];
     r->keys[row] = key;
     r->nodes[row] = value;
@@ -306,7 +308,7 @@ static void collect(spec_reader *r, const spec_node *map, const char *section) {
 /* A name, or {group: …}, which is granularity and group in one. */
 static bool parse_granularity(spec_reader *r, const spec_field *f, const spec_node *node) {
   if (node->kind != NODE_MAP) return spec_parse_word(r, f, node);
-  int group = find_field("scale.group");
+  int group = spec_row("scale.group");
   if (node->count != 1 || strcmp(node->pairs[0].key->text, "group") != 0)
     return spec_reject(r, "spec.type", f, node, "%s is a mapping, allowed: a name, or {group: {k: N, v: N}}",
                        f->path);
@@ -318,7 +320,7 @@ static bool parse_granularity(spec_reader *r, const spec_field *f, const spec_no
   return true;
 }
 
-static bool has_meaning(const spec_reader *r, const spec_field *f) {
+bool spec_has_meaning(const spec_reader *r, const spec_field *f) {
   const contract *c = &r->spec.contract;
   return (!f->granularities || f->granularities & 1u << c->scale.granularity) &&
          (!f->forms || f->forms & 1u << c->select.form);
@@ -328,7 +330,7 @@ static bool reject_meaningless(spec_reader *r, const spec_field *f, const spec_n
   const contract *c = &r->spec.contract;
   unsigned allowed = f->forms ? f->forms : f->granularities;
   int value = f->forms ? (int)c->select.form : (int)c->scale.granularity;
-  const spec_word *words = f->forms ? form_words : granularity_words;
+  const spec_word *words = f->forms ? spec_form_words : granularity_words;
   const char *found = "", *separator = "";
   text with;
   text_init(&with);
@@ -346,7 +348,7 @@ static bool reject_meaningless(spec_reader *r, const spec_field *f, const spec_n
 
 /* A field that the file leaves out: its default, or an error at the section that lacks it. */
 static bool read_default(spec_reader *r, const spec_field *f, const spec_node *root) {
-  if (r->guessed[f - fields]) return false; /* there under a wrong name, and said so */
+  if (r->guessed[f - spec_fields]) return false; /* there under a wrong name, and said so */
   if (f->derive) return f->derive(r, f);
   if (f->fallback) {
     spec_node value = {.kind = NODE_SCALAR, .text = f->fallback};
@@ -355,7 +357,7 @@ static bool read_default(spec_reader *r, const spec_field *f, const spec_node *r
   const spec_field *parent = parent_of(f);
   const spec_node *section = root;
   if (parent) {
-    ptrdiff_t row = parent - fields;
+    ptrdiff_t row = parent - spec_fields;
     if (!r->nodes[row] || r->nodes[row]->kind != NODE_MAP) return parent->fallback != NULL && !r->nodes[row];
     section = r->keys[row];
   }
@@ -364,216 +366,42 @@ static bool read_default(spec_reader *r, const spec_field *f, const spec_node *r
 
 /* True when the spec then has the field's value. */
 static bool read_field(spec_reader *r, const spec_field *f, const spec_node *root) {
-  ptrdiff_t row = f - fields;
-  if (f->granularities && !is_ok(r, "scale.granularity")) return false; /* its error is enough */
-  if (f->forms && !is_ok(r, "select.form")) return false;
-  if (!has_meaning(r, f)) {
+  ptrdiff_t row = f - spec_fields;
+  if (f->granularities && !spec_is_ok(r, "scale.granularity")) return false; /* its error is enough */
+  if (f->forms && !spec_is_ok(r, "select.form")) return false;
+  if (!spec_has_meaning(r, f)) {
     const spec_field *parent = parent_of(f);
-    bool said = parent && !has_meaning(r, parent); /* of the whole section */
+    bool said = parent && !spec_has_meaning(r, parent); /* of the whole section */
     return !r->nodes[row] || said || reject_meaningless(r, f, r->keys[row]);
   }
   if (!r->nodes[row]) return read_default(r, f, root);
   return !f->parse || f->parse(r, f, r->nodes[row]);
 }
 
-/* ---- what fields must be to each other ---- */
-
-static bool takes_scales(dtype d) {
-  return dtype_bytes(d) == 1; /* wider formats store values themselves */
-}
-
-static void check_scaled_cache(spec_reader *r) {
-  const contract *c = &r->spec.contract;
-  if (c->scale.granularity == SCALE_NONE || !is_ok(r, "kv.dtype")) return;
-  bool k = takes_scales(c->kv.k_dtype), v = takes_scales(c->kv.v_dtype);
-  if (k && v) return;
-  int row = find_field("scale");
-  spec_reject(r, "spec.conflict", &fields[row], r->keys[row],
-              "scale is given, but a %s cache has none, allowed: fp8 and int8 caches, or no scale",
-              dtype_name(k ? c->kv.v_dtype : c->kv.k_dtype));
-}
-
-static void check_scale_dtype(spec_reader *r) {
-  const contract *c = &r->spec.contract;
-  int row = find_field("scale.dtype");
-  if (!is_ok(r, "scale.dtype")) return;
-  if (c->scale.argument && c->scale.dtype != DTYPE_FP32) {
-    spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
-                "scale.dtype is %s with source argument, allowed: fp32, since a number that is given at a "
-                "launch is one",
-                dtype_name(c->scale.dtype));
-    return;
-  }
-  if (c->scale.dtype != DTYPE_E8M0 || c->scale.granularity == SCALE_GROUP) return;
-  spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
-              "scale.dtype is e8m0 with granularity %s, allowed: fp32, fp16; e8m0 with group only",
-              granularity_name(c->scale.granularity));
-}
-
-static void check_group(spec_reader *r) {
-  const contract *c = &r->spec.contract;
-  int row = find_field("scale.group");
-  if (c->scale.granularity != SCALE_GROUP || !is_ok(r, "scale.group") || !is_ok(r, "head_dim")) return;
-  const struct {
-    const char *half;
-    int group, channels;
-  } halves[] = {{"k", c->scale.group_k, contract_coded_k(c)}, {"v", c->scale.group_v, contract_coded_v(c)}};
-  if (c->kv.v_in_k && c->scale.group_k != c->scale.group_v)
-    spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
-                "scale.group is %d for K and %d for V, allowed: one number, since V lies in K",
-                c->scale.group_k, c->scale.group_v);
-  for (int i = 0; i < (c->kv.v_in_k ? 1 : 2); i++)
-    if (halves[i].channels % halves[i].group != 0)
-      spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
-                  "scale.group.%s is %d, allowed: what divides the %s of %s, %d", halves[i].half,
-                  halves[i].group, i == 0 && c->kv.tail.channels ? "channels before kv.tail" : "head_dim",
-                  halves[i].half, halves[i].channels);
-}
-
-/* V as the first channels of K: what is K's is V's. */
-static void check_shared_values(spec_reader *r) {
-  contract *c = &r->spec.contract;
-  if (!c->kv.v_in_k) return;
-  int dtype_row = find_field("kv.dtype"), dim_row = find_field("head_dim");
-  if (is_ok(r, "kv.dtype") && c->kv.v_dtype != c->kv.k_dtype)
-    spec_reject(r, "spec.conflict", &fields[dtype_row], r->nodes[dtype_row],
-                "kv.dtype.v is %s, allowed: %s, that of K, since V lies in K", dtype_name(c->kv.v_dtype),
-                dtype_name(c->kv.k_dtype));
-  if (is_ok(r, "head_dim") && c->head_dim.v > c->head_dim.qk)
-    spec_reject(r, "spec.conflict", &fields[dim_row], r->nodes[dim_row],
-                "head_dim.v is %d, allowed: up to %d, the channels of K, since V lies in K", c->head_dim.v,
-                c->head_dim.qk);
-  c->kv.v = c->kv.k;
-  c->scale.v = c->scale.k;
-  c->scale.v_at = c->scale.k_at;
-}
-
-static void check_tail(spec_reader *r) {
-  const contract *c = &r->spec.contract;
-  int row = find_field("kv.tail.channels");
-  if (!r->nodes[row] || !is_ok(r, "kv.tail.channels") || !is_ok(r, "head_dim")) return;
-  if (contract_coded_k(c) > 0) return;
-  spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
-              "kv.tail.channels is %d, allowed: fewer than head_dim.qk, %d", c->kv.tail.channels,
-              c->head_dim.qk);
-}
-
-/* A scale of each head is one of the tensor where there is one head. */
-static void check_head_scale(spec_reader *r) {
-  const contract *c = &r->spec.contract;
-  int row = find_field("scale.granularity");
-  if (c->scale.granularity != SCALE_HEAD || !is_ok(r, "kv.k") || layout_has_axis(&c->kv.k, AXIS_H)) return;
-  spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
-              "scale.granularity is head, allowed: tensor, since kv.k has no h and so one kv head");
-}
-
-/* What lies in one page must lie apart. Judged once all of it is known. */
-static void check_pages(spec_reader *r) {
-  static const char *const needed[] = {"kv.dtype",       "kv.k",        "kv.v",    "kv.tail.at",
-                                       "kv.tail.layout", "scale.dtype", "scale.k", "scale.v"};
-  const contract *c = &r->spec.contract;
-  if (r->status != HD_OK) return;
-  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-    if (!is_ok(r, needed[i])) return;
-  for (int is_k = 1; is_k >= 0; is_k--) {
-    bool inside = c->scale.inside, tail = is_k && c->kv.tail.channels > 0;
-    if ((!inside && !tail) || (!is_k && c->kv.v_in_k)) continue;
-    int row = find_field(tail ? "kv.tail" : is_k ? "scale.k" : "scale.v");
-    spec_check_page(r, &fields[row], tail ? r->keys[row] : r->nodes[row], is_k);
-  }
-}
-
-/* The largest code must be one that the cache's format has; of fp8_e4m3, that both dialects have. */
-static void check_qmax(spec_reader *r) {
-  const contract *c = &r->spec.contract;
-  int row = find_field("scale.writer.qmax");
-  if (!r->nodes[row] || !is_ok(r, "scale.writer.qmax") || !is_ok(r, "kv.dtype")) return;
-  const dtype dtypes[] = {c->kv.k_dtype, c->kv.v_dtype};
-  for (int i = 0; i < 2; i++) {
-    double most = dtype_max(dtypes[i] == DTYPE_FP8_E4M3 ? DTYPE_FP8_E4M3FNUZ : dtypes[i]);
-    if (c->scale.writer.qmax <= most) continue;
-    spec_reject(r, "spec.conflict", &fields[row], r->nodes[row],
-                "%s is %s, but %s ends at %.0f%s, allowed: dialect, or a number up to that", fields[row].path,
-                r->nodes[row]->text, dtype_name(dtypes[i]), most,
-                dtypes[i] == DTYPE_FP8_E4M3 ? " in one of its dialects" : "");
-    return;
-  }
-}
-
-/* What is stored for an all-zero row is a scale: rounded to what its format holds. The floor of what is
- * stored, alone, is such a number. */
-static void check_zero_row(spec_reader *r) {
-  contract *c = &r->spec.contract;
-  int row = find_field("scale.writer.zero_row");
-  if (!has_meaning(r, &fields[row]) || !is_ok(r, "scale.dtype") || !is_ok(r, fields[row].path)) return;
-  unsigned char stored[4];
-  if (c->scale.writer.zero_row == ZERO_ROW_FLOOR && c->scale.writer.amax_floor == 0 &&
-      c->scale.writer.scale_floor > 0) {
-    dtype_encode(c->scale.dtype, c->scale.writer.scale_floor, stored);
-    c->scale.writer.zero_value = dtype_decode(c->scale.dtype, stored);
-    c->scale.writer.zero_row = ZERO_ROW_VALUE;
-    return;
-  }
-  if (c->scale.writer.zero_row != ZERO_ROW_VALUE) return;
-  dtype_encode(c->scale.dtype, c->scale.writer.zero_value, stored);
-  double rounded = dtype_decode(c->scale.dtype, stored);
-  bool lost = isinf(rounded) || (c->scale.writer.zero_value == 0) != (rounded == 0);
-  if (c->scale.dtype == DTYPE_E8M0)
-    lost = rounded != c->scale.writer.zero_value; /* a power of two or nothing */
-  if (lost)
-    spec_reject(r, "spec.conflict", &fields[row],
-                r->nodes[row] ? r->nodes[row] : r->keys[find_field("scale")],
-                "%s is %s, allowed with scale.dtype %s: %s", fields[row].path,
-                r->nodes[row] ? r->nodes[row]->text : fields[row].fallback, dtype_name(c->scale.dtype),
-                c->scale.dtype == DTYPE_E8M0 ? "a power of two"
-                                             : "0, or what does not become 0 or infinite in that format");
-  else
-    c->scale.writer.zero_value = rounded;
-}
-
-/* Block lists belong to a kv head and row, token lists to a row, whatever select.per says; it says what comes
- * with each: a length, or a list for each kv head too. */
-static void check_per(spec_reader *r) {
-  const contract *c = &r->spec.contract;
-  int row = find_field("select.per");
-  if (!is_ok(r, "select.form") || !is_ok(r, "select.per")) return;
-  bool blocks = c->select.form == SELECT_BLOCKS && c->select.per == PER_KV_HEAD;
-  bool tokens = c->select.form == SELECT_TOKENS && c->select.per == PER_SEQUENCE;
-  if (blocks || tokens)
-    spec_reject(r, "spec.conflict", &fields[row], r->nodes[row], "select.per is %s with form %s, allowed: %s",
-                per_words[c->select.per].word, form_words[c->select.form].word,
-                blocks ? "sequence, row" : "row, kv_head");
-}
-
-static void (*const checks[])(spec_reader *r) = {
-    check_scaled_cache, check_scale_dtype, check_tail,       check_shared_values, check_group,
-    check_qmax,         check_zero_row,    check_head_scale, check_pages,         check_per};
-
 /* ---- the whole ---- */
 
 static void note_places(spec_reader *r) {
   spec *s = &r->spec;
   for (int row = 0; row < FIELD_COUNT; row++) {
-    const spec_node *at = fields[row].parse ? r->nodes[row] : r->keys[row];
+    const spec_node *at = spec_fields[row].parse ? r->nodes[row] : r->keys[row];
     if (!at) continue;
     spec_place *p = &s->places[s->place_count++];
-    snprintf(p->field, sizeof p->field, "%s", fields[row].path);
+    snprintf(p->field, sizeof p->field, "%s", spec_fields[row].path);
     p->line = at->line;
     p->column = at->column;
   }
 }
 
 static void read_spec(spec_reader *r, const spec_node *root) {
-  int version = find_field("heddle");
+  int version = spec_row("heddle");
   for (int i = 0; i < root->count; i++)
     if (strcmp(root->pairs[i].key->text, "heddle") == 0) r->nodes[version] = root->pairs[i].value;
-  r->ok[version] = read_field(r, &fields[version], root);
+  r->ok[version] = read_field(r, &spec_fields[version], root);
   if (r->nodes[version] && !r->ok[version]) return; /* another language: nothing else can be judged */
   collect(r, root, "");
   for (int row = version + 1; row < FIELD_COUNT; row++)
-    r->ok[row] = read_field(r, &fields[row], root);
-  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-    checks[i](r);
+    r->ok[row] = read_field(r, &spec_fields[row], root);
+  spec_check(r);
   note_places(r);
 }
 

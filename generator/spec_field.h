@@ -74,7 +74,18 @@ bool spec_default_scale_layout(spec_reader *r, const spec_field *f);
 /* Reports the first part of K's or V's page that does not lie where it can, at `at`. */
 void spec_check_page(spec_reader *r, const spec_field *f, const spec_node *at, bool is_k);
 
+extern const spec_field spec_fields[];
+extern const spec_word spec_form_words[], spec_per_words[];
+/* The row of the field with this path. */
+int spec_row(const char *path);
+/* Whether the spec has its value. */
+bool spec_is_ok(const spec_reader *r, const char *path);
+/* Whether what the spec says elsewhere leaves this field a meaning. */
+bool spec_has_meaning(const spec_reader *r, const spec_field *f);
 /* The value in the file of the field with this path; NULL where it is left out. */
 const spec_node *spec_find_node(const spec_reader *r, const char *path);
+
+/* spec_check.c: reports fields that contradict each other. */
+void spec_check(spec_reader *r);
 
 #endif
