@@ -296,11 +296,13 @@ void write_arguments(const kernel_descriptor *k, text *out) {
     writer |= a.kind == ARGUMENT_TENSOR && (a.index == TENSOR_SLOT_MAPPING || a.index == TENSOR_BLOCK_LIST ||
                                             a.index == TENSOR_TOKEN_LIST);
   }
+  /* What is restrict and const may be read ahead of any wait, so not in a kernel that waits by itself for the
+   * one before it, which may have written it. */
+  const char *own = k->waits_itself ? "" : "__restrict__ ";
   for (int i = 0; i < k->argument_count; i++) {
     argument a = k->arguments[i];
-    text_addf(out, "    %s%s%s%s\n", argument_type_text(a, writer),
-              a.kind == ARGUMENT_TENSOR ? "__restrict__ " : "", argument_name(a),
-              i + 1 < k->argument_count ? "," : "");
+    text_addf(out, "    %s%s%s%s\n", argument_type_text(a, writer), a.kind == ARGUMENT_TENSOR ? own : "",
+              argument_name(a), i + 1 < k->argument_count ? "," : "");
   }
 }
 

@@ -225,6 +225,12 @@ hd_status plan_ring(const contract *c, const variant *v, const target *t, ring_p
   p.resident = v->resident ? v->resident : p.consumers == 1 ? 2 : 1;
   p.threads = (p.consumers + 1) * 128;
   plan_ring_registers(&p);
+  if (p.producer_registers > p.thread_registers) {
+    diags_decline_number(errors, "decline.registers", "tune.resident", p.resident,
+                         "fewer: the %d registers of a thread are less than the %d that one needs to copy",
+                         p.thread_registers, p.producer_registers);
+    return HD_DECLINED;
+  }
   p.stages =
       v->stages ? v->stages : STAGES_BYTES / p.resident / stage_bytes(c, &p) / p.consumers * p.consumers;
   /* A stage belongs to one consumer: one that waits for a stage another used before would take that use for

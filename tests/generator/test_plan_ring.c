@@ -211,3 +211,42 @@ Test(plan_ring, operands_hold_what_the_cache_holds) {
   }
   spec_finish(&s);
 }
+
+Test(plan_ring, warps_that_copy_give_registers_or_the_variant_declines) {
+  static const char *const layouts[] = {"[b, s, h, d]", "[b, h, s, d]"};
+  int served = 0, declined = 0;
+  for (int l = 0; l < 2; l++) {
+    char yaml[400];
+    snprintf(
+        yaml, sizeof yaml,
+        "heddle: 1\nname: n\nkernels: [decode]\nquery: {dtype: bf16, heads_per_kv: 8}\nhead_dim: 64\n"
+        "kv: {dtype: int8, page: 64, k: %s, v: %s}\nscale: {granularity: tensor}\noutput: {dtype: bf16}\n",
+        layouts[l], layouts[l]);
+    spec s = parse_good(yaml);
+    for (int waves = 4; waves <= 8; waves += 4)
+      for (int stages = 2; stages <= 4; stages += 2)
+        for (int resident = 1; resident <= 6; resident++) {
+          const variant v = {.structure = STRUCTURE_RING,
+                             .waves = waves,
+                             .stages = stages,
+                             .resident = resident,
+                             .tile = 64};
+          ring_plan p;
+          diags problems;
+          diags_init(&problems);
+          hd_status status = plan_ring(&s.contract, &v, target_find("sm_90"), &p, &problems);
+          if (status == HD_OK) {
+            served++;
+            cr_expect(p.producer_registers <= p.thread_registers &&
+                          p.thread_registers <= p.consumer_registers,
+                      "%d waves, %d resident: %d, then %d and %d", waves, resident, p.thread_registers,
+                      p.producer_registers, p.consumer_registers);
+          } else if (strcmp(problems.items[0].code, "decline.registers") == 0) {
+            declined++;
+          }
+          diags_finish(&problems);
+        }
+    spec_finish(&s);
+  }
+  cr_expect(served > 0 && declined > 0, "%d served, %d declined", served, declined);
+}
