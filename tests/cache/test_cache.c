@@ -134,7 +134,7 @@ Test(cache, a_code_object_that_belies_its_descriptor_is_a_miss) {
 }
 
 Test(cache, every_amd_target_passes_the_check_and_only_its_own) {
-  static const char *const names[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+  static const char *const names[] = {EMULATED_TARGETS};
   for (int i = 0; i < 4; i++) {
     for (int k = 0; k < 4; k++) {
       diags errors;

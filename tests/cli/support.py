@@ -15,7 +15,7 @@ SPECS = SOURCE / 'specs'
 IDENTITIES = pathlib.Path(HEDDLE).parent / 'tests' / 'identity'
 
 # What the emulated device runs.
-EMULATED = ['gfx942', 'gfx950', 'gfx1201', 'gfx1250']
+EMULATED = [t['name'] for t in json.loads(subprocess.check_output([HEDDLE, 'targets', '--json'])) if t['family'] != 'cuda']
 
 SCHEMAS = Schemas(SOURCE / 'docs' / 'json')
 

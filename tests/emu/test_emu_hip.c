@@ -12,7 +12,7 @@
 
 enum { ROWS = 100, STRIDE = 3, FLOATS = ROWS * STRIDE, BYTES = FLOATS * (int)sizeof(float) };
 
-static const char *const targets[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+static const char *const targets[] = {EMULATED_TARGETS};
 static diags errors;
 static char log_path[64];
 

@@ -11,7 +11,7 @@
 
 hd_status heddle_emu_open(const char *rest, device **out_device, diags *list);
 
-static const char *const targets[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+static const char *const targets[] = {EMULATED_TARGETS};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 /* The sample kernels of a target, to be changed. */

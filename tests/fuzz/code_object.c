@@ -27,7 +27,7 @@ static void check_for(const char *target_name, const codeobject *o, const uint8_
 }
 
 int fuzz_code_object(const uint8_t *bytes, size_t size) {
-  static const char *const targets[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+  static const char *const targets[] = {EMULATED_TARGETS};
   codeobject *o = malloc(sizeof *o);
   diags problems;
   if (o == NULL) return 0;

@@ -124,7 +124,7 @@ static void describe(const codeobject *o, descriptor *out) {
 /* Stretches of its code, for the target that takes code alone: as that chooses targets. */
 static void instruction_seeds(const void *bytes, size_t size, const char *target_name, const char *name) {
   enum { STRETCH = 384, MOST_STRETCHES = 12 };
-  static const char *const names[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+  static const char *const names[] = {EMULATED_TARGETS};
   elf64 e;
   elf64_section code;
   diags problems;

@@ -191,7 +191,7 @@ static void object_fits(const built *b, const compile_result *r) {
   }
 }
 
-static const char *const amd_targets[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+static const char *const amd_targets[] = {EMULATED_TARGETS};
 
 static void shipped_on(const char *target_name) {
   for (size_t i = 0; i < SHIPPED_COUNT; i++) {

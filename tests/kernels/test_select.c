@@ -13,7 +13,7 @@
 
 enum { PAGE = 16, BLOCK = 64, BLOCK_PAGES = BLOCK / PAGE, MAX_LISTED = 2600 };
 
-static const char *const targets[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+static const char *const targets[] = {EMULATED_TARGETS};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 /* One call: sizes, the caller's tensors, and the lists as the device made them. */

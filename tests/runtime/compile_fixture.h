@@ -59,7 +59,7 @@ static const char unselectable[] =
 /* ---- helpers ---- */
 
 static const compiler_kind amd_kinds[] = {COMPILER_HIPRTC, COMPILER_LLVM};
-static const char *const amd_targets[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+static const char *const amd_targets[] = {EMULATED_TARGETS};
 
 #define COUNT(array) (sizeof array / sizeof *array)
 

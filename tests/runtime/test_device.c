@@ -293,7 +293,7 @@ static void probe(const char *before, const char *name, char out_answer[4096]) {
 
 #ifdef HEDDLE_WITH_EMU
 Test(device, every_amd_target_runs_a_kernel_on_the_plug_in_of_the_build, .timeout = 60) {
-  static const char *const names[] = {"gfx942", "gfx950", "gfx1201", "gfx1250"};
+  static const char *const names[] = {EMULATED_TARGETS};
   for (int i = 0; i < 4; i++) {
     char device_and_code[4096], answer[4096];
     snprintf(device_and_code, sizeof device_and_code, "emu:%s '%s/tests/sample_%s.co'", names[i],

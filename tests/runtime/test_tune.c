@@ -50,7 +50,7 @@ Test(tune, the_space_has_both_structures_where_the_target_has_them) {
 }
 
 Test(tune, no_two_variants_of_a_space_are_the_same_kernel) {
-  static const char *const targets[] = {"gfx942", "gfx950", "gfx1201", "gfx1250", "sm_90"};
+  static const char *const targets[] = {EMULATED_TARGETS, "sm_90"};
   for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
     tune_space s = space_of(shuffled, targets[t]);
     cr_expect_gt(s.count, 2, "%s", targets[t]);
