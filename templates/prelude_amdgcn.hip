@@ -34,7 +34,13 @@ DEVICE int workgroup_y() { return (int)__builtin_amdgcn_workgroup_id_y(); }
 DEVICE int workgroup_z() { return (int)__builtin_amdgcn_workgroup_id_z(); }
 DEVICE void barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+#if defined(__gfx1250__) // nothing between the two: LLVM 22 lost what named a register from 256 on there (docs/targets.md)
+  __builtin_amdgcn_s_barrier_signal(-1);
+  __builtin_amdgcn_sched_barrier(0);
+  __builtin_amdgcn_s_barrier_wait(-1);
+#else
   __builtin_amdgcn_s_barrier();
+#endif
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 

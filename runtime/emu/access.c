@@ -62,6 +62,19 @@ static operands find_operands(emu_wave *w, const emu_instruction *i) {
   return o;
 }
 
+static uint32_t words_of(const emu_access *a) {
+  return a->bytes < 4 ? 1 : a->bytes / 4u;
+}
+
+/* Encodings can name fewer registers than what moves takes, and registers at the end of those that there are.
+ */
+static bool has_rows(emu_wave *w, const emu_instruction *i, const emu_operand *o, uint32_t words) {
+  if (!o || emu_row_of(w, o) + words <= w->vector_rows) return true;
+  emu_fault(w, i, -1, "moves %u words of registers from %u on, of %u", (unsigned)words,
+            (unsigned)emu_row_of(w, o), (unsigned)w->vector_rows);
+  return false;
+}
+
 static uint64_t vector64(emu_wave *w, const emu_operand *o, int lane) {
   uint32_t row = emu_row_of(w, o);
   return (uint64_t)w->v[row + 1][lane] << 32 | w->v[row][lane];
@@ -220,7 +233,8 @@ static void load(emu_wave *w, const emu_instruction *i) {
     halved.d16 = true;
     halved.d16_high = o.result->high;
   }
-  uint32_t first = emu_row_of(w, o.result), words = a->bytes < 4 ? 1 : a->bytes / 4u;
+  uint32_t first = emu_row_of(w, o.result), words = words_of(a);
+  if (!has_rows(w, i, o.result, (uint32_t)a->elements * words)) return;
   static const uint8_t zeros[16];
   /* The address may be one of the registers that the load overwrites: all addresses first. */
   place places[EMU_LANES];
@@ -248,6 +262,8 @@ static void load(emu_wave *w, const emu_instruction *i) {
 static void store(emu_wave *w, const emu_instruction *i) {
   const emu_access *a = i->access;
   operands o = find_operands(w, i);
+  for (int n = 0; n < a->elements; ++n)
+    if (!has_rows(w, i, n ? o.data + 1 : o.data, words_of(a))) return;
   for (uint64_t left = emu_exec(w); left; left &= left - 1) {
     int lane = __builtin_ctzll(left);
     place base = place_of(w, i, &o, lane);
@@ -328,6 +344,10 @@ static void atomic(emu_wave *w, const emu_instruction *i) {
   const emu_access *a = i->access;
   operands o = find_operands(w, i);
   uint64_t exec = emu_exec(w);
+  const bool swaps = a->atomic == EMU_COMPARE_SWAP, second = swaps && i->space == EMU_LDS;
+  if (!has_rows(w, i, o.data, words_of(a) * (swaps && !second ? 2 : 1)) ||
+      !has_rows(w, i, second ? o.data + 1 : NULL, words_of(a)) || !has_rows(w, i, o.result, words_of(a)))
+    return;
   for (uint64_t left = exec; left; left &= left - 1) {
     int lane = __builtin_ctzll(left);
     place p = place_of(w, i, &o, lane);
@@ -392,6 +412,7 @@ static void load_transposed(emu_wave *w, const emu_instruction *i) {
     emu_copy(in[lane], from, a->bytes);
   }
   uint32_t row = emu_row_of(w, o.result);
+  if (!has_rows(w, i, o.result, words_of(a))) return;
   for (int lane = 0; lane < w->lanes; ++lane) {
     uint64_t pending = 0;
     unsigned filled = 0, word = 0;

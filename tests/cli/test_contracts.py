@@ -55,6 +55,9 @@ class Served(Case):
     def test_dimensions_that_fill_no_product(self):
         self.serves('gfx1250', head_dim='{qk: 80, v: 112}', layout=HND)
 
+    def test_numbers_in_registers_above_255_while_a_barrier_is_waited_for(self):
+        self.serves('gfx1250', head_dim='{qk: 320, v: 72}', heads=16, layout=NHD, scale=None)
+
     def test_more_queries_than_columns(self):
         self.serves('gfx950', heads=24, layout=NHD, dtype='fp16', query='fp16', scale=None)
 
