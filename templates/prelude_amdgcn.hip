@@ -34,14 +34,20 @@ DEVICE int workgroup_y() { return (int)__builtin_amdgcn_workgroup_id_y(); }
 DEVICE int workgroup_z() { return (int)__builtin_amdgcn_workgroup_id_z(); }
 DEVICE void barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
-#if defined(__gfx1250__) // nothing between the two: LLVM 22 lost what named a register from 256 on there (docs/targets.md)
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+// The same with nothing between its halves, where LLVM 22 lost what named a register from 256 on (docs/targets.md).
+DEVICE void barrier_undivided() {
+#if defined(__gfx1250__)
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier_signal(-1);
   __builtin_amdgcn_sched_barrier(0);
   __builtin_amdgcn_s_barrier_wait(-1);
-#else
-  __builtin_amdgcn_s_barrier();
-#endif
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+#else
+  barrier();
+#endif
 }
 
 DEVICE u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }

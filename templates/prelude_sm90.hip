@@ -19,6 +19,7 @@ DEVICE int workgroup_x() { return (int)blockIdx.x; }
 DEVICE int workgroup_y() { return (int)blockIdx.y; }
 DEVICE int workgroup_z() { return (int)blockIdx.z; }
 DEVICE void barrier() { __syncthreads(); }
+DEVICE void barrier_undivided() { barrier(); }
 
 DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
 DEVICE float float_of(u32 x) { return __uint_as_float(x); }

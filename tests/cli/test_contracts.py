@@ -58,6 +58,10 @@ class Served(Case):
     def test_numbers_in_registers_above_255_while_a_barrier_is_waited_for(self):
         self.serves('gfx1250', head_dim='{qk: 320, v: 72}', heads=16, layout=NHD, scale=None)
 
+    def test_many_queries_whose_waves_meet_without_a_tile_of_their_own(self):
+        self.serves('gfx1250', head_dim='{qk: 32, v: 64}', heads=64, dtype='fp16', scale=None, page=1568,
+                    layout=('[b, h, d/16, s, d%16]', '[b, h, d/16, s/2, d%16, s%2]'))
+
     def test_more_queries_than_columns(self):
         self.serves('gfx950', heads=24, layout=NHD, dtype='fp16', query='fp16', scale=None)
 
