@@ -32,6 +32,10 @@ unsigned contract_scale_axes(granularity g) {
   return granularities[g].axes;
 }
 
+bool contract_token_scales(const contract *c) {
+  return contract_scale_axes(c->scale.granularity) & 1u << AXIS_B;
+}
+
 const char *granularity_name(granularity g) {
   return granularities[g].word;
 }

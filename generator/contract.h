@@ -137,6 +137,9 @@ bool contract_has_operation(const contract *c, operation o);
 
 /* Which axes index the scale array: mask of 1 << axis; d counts groups. 0 for none and tensor. */
 unsigned contract_scale_axes(granularity g);
+/* Whether scales lie in pages' places, and are looked up for every visible token. Otherwise a kv head has one
+ * for K and one for V, or none. */
+bool contract_token_scales(const contract *c);
 /* Whether the scales lie in arrays of their own: not in the cache's pages, not given as numbers. */
 bool contract_scale_arrays(const contract *c);
 /* Whether the writer works the scale out of the row it stores (token, token_head, group). Otherwise it is

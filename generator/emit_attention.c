@@ -8,10 +8,6 @@
  * splits. */
 enum { MERGE_THREADS = 256, MERGE_QUADS = 16, MERGE_LANES = MERGE_THREADS / MERGE_QUADS };
 
-bool token_scales(const contract *c) {
-  return contract_scale_axes(c->scale.granularity) & 1u << AXIS_B;
-}
-
 /* What stands for the one scale that all tokens of a workgroup have; NULL: they have their own, or none. */
 static const char *common_scale(const contract *c, char side) {
   if (c->kv.v_in_k) side = 'k';
@@ -184,11 +180,11 @@ bool fill_attention(const attention_fences *f, const char *name, text *out) {
   } else if (strcmp(name, "values") == 0) {
     if (c->kv.v_in_k)
       text_add(out, "  const void *const v_cache = k_cache; // V is the first channels of K\n");
-    if (c->kv.v_in_k && token_scales(c) && !c->scale.inside)
+    if (c->kv.v_in_k && contract_token_scales(c) && !c->scale.inside)
       text_add(out, "  const scale_t *const v_scale = k_scale;\n");
   } else if (strcmp(name, "scale_heads") == 0) {
     write_scales_inside(c, false, out);
-    if (token_scales(c))
+    if (contract_token_scales(c))
       text_add(out, "  const scale_t *k_scale_head = k_scale + kv_head * k_scale_stride_h;\n"
                     "  const scale_t *v_scale_head = v_scale + kv_head * v_scale_stride_h;\n"
                     "  const i64 k_scale_heads_stride = kv_heads * k_scale_stride_h;\n"
@@ -249,7 +245,7 @@ void add_decode_arguments(const contract *c, kernel_descriptor *k) {
   if (c->mask.sinks) add_tensor(k, TENSOR_SINKS);
   for (dim d = DIM_K_STRIDE_B; d <= DIM_V_STRIDE_H; d++)
     add_dim(k, d);
-  if (token_scales(c)) {
+  if (contract_token_scales(c)) {
     for (dim d = DIM_K_SCALE_STRIDE_B; d <= DIM_V_SCALE_STRIDE_H; d++)
       add_dim(k, d);
   } else if (c->scale.granularity == SCALE_HEAD) {

@@ -14,9 +14,6 @@ typedef struct attention_fences {
   diags *errors;
 } attention_fences;
 
-/* Whether scales are looked up for every visible token. Otherwise a kv head has one for K and one for V, or
- * none. */
-bool token_scales(const contract *c);
 /* Most query rows that share a page list, and so one reading of K and V. */
 int shared_rows(const contract *c);
 /* Workgroups along x: lists of pages, each of a sequence or of one of its rows. */

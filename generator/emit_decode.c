@@ -101,8 +101,8 @@ static void write_shape(const contract *c, const decode_plan *p, text *out) {
   write_int(out, "P_FRAGMENTS", p->folded ? 1 : p->p_parts);
   write_int(out, "Q_TOP", p->q_top);
   text_addf(out, "constexpr float P_SHIFT = %d;\n", p->p_shift);
-  write_bool(out, "K_SCALED", token_scales(c));
-  write_bool(out, "V_SCALED", token_scales(c));
+  write_bool(out, "K_SCALED", contract_token_scales(c));
+  write_bool(out, "V_SCALED", contract_token_scales(c));
   write_staged_shape(p, out);
   write_bool(out, "V_IN_K", c->kv.v_in_k);
   write_bool(out, "HAS_TAIL", p->tail_op != NULL);
@@ -224,7 +224,7 @@ static void write_solved(const contract *c, const decode_plan *p, text *out) {
           : "DEVICE float scale_log2(scale_t s) { // the logarithm of denormals is not exact everywhere\n"
             "  const float x = scale_value(s);\n"
             "  return x < 0x1p-100f ? log2_fast(x * 0x1p64f) - 64.0f : log2_fast(x);\n}\n");
-  if (token_scales(c)) {
+  if (contract_token_scales(c)) {
     write_scale_offset_function(out, "k_scale_offset", &c->scale.k);
     write_scale_offset_function(out, "v_scale_offset", &c->scale.v);
   }
@@ -301,15 +301,15 @@ static bool fill(void *user, const char *name, text *out) {
   if (strcmp(name, "solved") == 0) {
     write_solved(c, f->plan, out);
   } else if (strcmp(name, "load_scales function") == 0) {
-    if (token_scales(c)) {
+    if (contract_token_scales(c)) {
       if (template_copy(f->shared.templates, "decode_scales.hip", out, f->shared.errors) != HD_OK)
         return false;
       text_add(out, "\n");
     }
   } else if (strcmp(name, "load_scales tile") == 0) {
-    if (token_scales(c)) write_load_scales("tile", out);
+    if (contract_token_scales(c)) write_load_scales("tile", out);
   } else if (strcmp(name, "load_scales next") == 0) {
-    if (token_scales(c)) write_load_scales("next", out);
+    if (contract_token_scales(c)) write_load_scales("next", out);
   } else if (!fill_tail(f, name, out) && !fill_staged(&f->shared, f->plan, name, out)) {
     return fill_attention(&f->shared, name, out);
   }

@@ -60,7 +60,7 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_int(out, "Q_PARTS", p->q_parts);
   write_int(out, "P_PARTS", p->p_parts);
   write_int(out, "COLUMN_HEADS", p->column_heads);
-  write_bool(out, "SCALED", token_scales(c));
+  write_bool(out, "SCALED", contract_token_scales(c));
   write_bool(out, "LISTS_BY_HEAD", lists_by_head(c));
   write_int(out, "Q_TOP", 13);
   text_addf(out, "constexpr float P_SHIFT = %d;\n", p->v_operand == DTYPE_FP16 ? 14 : 0);
@@ -72,7 +72,7 @@ static void write_solved(const contract *c, const ring_plan *p, text *out) {
   write_offset_function(out, "k_offset", &c->kv.k, dtype_bytes(c->kv.k_dtype));
   write_offset_function(out, "v_offset", &c->kv.v, dtype_bytes(c->kv.v_dtype));
   write_scale_type(out, c->scale.granularity == SCALE_NONE ? DTYPE_FP32 : c->scale.dtype);
-  if (token_scales(c)) {
+  if (contract_token_scales(c)) {
     write_scale_offset_function(out, "k_scale_offset", &c->scale.k);
     write_scale_offset_function(out, "v_scale_offset", &c->scale.v);
   }
@@ -107,7 +107,7 @@ static bool fill(void *user, const char *name, text *out) {
   } else if (strcmp(name, "store_lse line") == 0) {
     write_lse(shared->contract, "item * HEADS + head", "base[j]", "sum[j]", out);
   } else if (strcmp(name, "copy_scales") == 0) {
-    if (token_scales(shared->contract))
+    if (contract_token_scales(shared->contract))
       return template_copy(shared->templates, "decode_ring_scales.hip", out, shared->errors) == HD_OK;
   } else {
     return fill_attention(shared, name, out);

@@ -49,7 +49,7 @@ static bool fill(void *user, const char *name, text *out) {
     return true;
   }
   if (strcmp(name, "scales") == 0)
-    return !token_scales(f->shared->contract) ||
+    return !contract_token_scales(f->shared->contract) ||
            template_copy(f->shared->templates, "decode_staged_scales.hip", out, f->shared->errors) == HD_OK;
   return false;
 }
@@ -67,7 +67,7 @@ static void write_ring(const contract *c, text *out) {
                 "    const u32 to = ring_at + (u32)(next_stage * STAGE_PIECES * PIECE);\n"
                 "    wait_for_lds(); // the stage has been read\n"
                 "    request_k(to, stretches, places, k_head, k_stride_b, k_heads_stride, next, lane);\n");
-  if (token_scales(c))
+  if (contract_token_scales(c))
     text_add(out, "    request_scales(to, stretches, k_scale_head, v_scale_head, k_scale_stride_b, "
                   "k_scale_heads_stride, v_scale_stride_b,\n"
                   "                   v_scale_heads_stride, next, index, group, lane);\n");
@@ -88,7 +88,7 @@ static void write_keys(const contract *c, text *out) {
                 "    behind = (next - tile) / WAVES - 1;\n"
                 "    wait_for_tile<V_COPIES>(behind);\n"
                 "    take_k(words, landed, index, group);\n");
-  if (token_scales(c)) text_add(out, "    take_scales(scales, landed, lane);\n");
+  if (contract_token_scales(c)) text_add(out, "    take_scales(scales, landed, lane);\n");
 }
 
 static void write_values(text *out) {

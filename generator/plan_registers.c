@@ -1,9 +1,5 @@
 #include "plan_internal.h"
 
-static bool scales_a_token(const contract *c) {
-  return contract_scale_axes(c->scale.granularity) & 1u << AXIS_B;
-}
-
 /* Addresses, page ids and temporaries; from the code objects of the shipped specs. */
 enum { WORKING_REGISTERS = 84 };
 
@@ -105,7 +101,7 @@ static int loaded_registers(int bytes, int load) {
 }
 
 static int page_ids(const contract *c, const decode_plan *p) {
-  int scales = scales_a_token(c) ? largest(1, p->list / p->op->rows) : 0;
+  int scales = contract_token_scales(c) ? largest(1, p->list / p->op->rows) : 0;
   return p->list / p->own_run + (p->k_exact ? p->score_tiles : p->list / p->own_run) + scales;
 }
 
@@ -147,7 +143,7 @@ static void estimate_registers(const contract *c, decode_plan *p) {
   int k_words = loaded_registers(p->score_tiles * p->k_list / p->k_pieces * p->k_buffers * k_bytes,
                                  p->k_load * k_bytes);
   int v_words = loaded_registers(p->value_tiles * p->list * v_bytes, p->v_tokens * p->v_channels * v_bytes);
-  int scales = scales_a_token(c) ? (p->k_parts + 2 * p->v_parts) * largest(1, p->list / op->rows) - 1 : 0;
+  int scales = contract_token_scales(c) ? (p->k_parts + 2 * p->v_parts) * largest(1, p->list / op->rows) - 1 : 0;
   int q_fragments = p->folded ? 1 : p->q_parts, p_fragments = p->folded ? 1 : p->p_parts;
   int query = q_fragments * p->k_list * dtype_bytes(op->operand) / 4 * op->columns_per_lane;
   int scores = p->list * op->columns_per_lane;

@@ -189,7 +189,7 @@ static const char *obstacle(const contract *c, decode_plan *p) {
   if (p->k_pieces > 1) return "K is loaded in pieces, to save registers";
   if (p->k_parts > 1 || p->v_parts > 1 || c->scale.granularity == SCALE_GROUP)
     return "the ring has no scales of groups of channels";
-  bool scaled = contract_scale_axes(c->scale.granularity) & 1u << AXIS_B;
+  bool scaled = contract_token_scales(c);
   if (scaled && c->scale.inside) return "the ring copies no scales that lie inside the pages";
   if (scaled && c->scale.dtype != DTYPE_FP32) return "the ring copies scales of 4 bytes";
   s->stretch = plan_gcd(c->kv.page, p->tile);

@@ -170,7 +170,7 @@ static bool read_inside(spec_reader *r, const spec_field *f, const spec_node *no
   if (values[0]->kind != NODE_SCALAR || strcmp(values[0]->text, cache) != 0)
     return spec_reject(r, "spec.value", f, values[0], "%s.inside is %s, allowed: %s, the cache it scales",
                        f->path, spec_found(values[0], found), cache);
-  if (!(contract_scale_axes(c->scale.granularity) & 1u << AXIS_B))
+  if (!contract_token_scales(c))
     return is_k &&
            spec_reject(r, "spec.conflict", f, values[0],
                        "%s lies inside pages, but granularity %s has no scale of a page, allowed with: "

@@ -367,8 +367,7 @@ KERNEL(THREADS) void heddle_decode(
         UNROLL for (int i = 0; i < K_LIST; i += Q_STEP)
           split_query(x + i, up, i, c, [&](int p, int u, int word, u32 bits) { query[b][p][u].w[word] = bits; });
     }
-  if constexpr (QUERY_IN_LDS && STEADY) barrier_undivided();
-  if constexpr (QUERY_IN_LDS && !STEADY) barrier();
+  if constexpr (QUERY_IN_LDS) STEADY ? barrier_undivided() : barrier();
   const auto query_part = [&](int b, int p, int u) {
     return QUERY_IN_LDS ? shared_query[(b * Q_FRAGMENTS + p) * K_STEPS + u][lane] : query[b][p][u];
   };

@@ -196,8 +196,8 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
 //@ arguments decode
 ) {
   extern __shared__ __align__(1024) u8 shared_memory[];
-  // barriers: K's and V's arrival and the end of use of each stage; the stages; each team's query and weights, two queries as they are stored, items,
-  // and rows; and the output that the second team leaves
+  // barriers: K's and V's arrival and the end of use of each stage; the stages; each team's query and weights, two queries
+  // as they are stored, items, and rows; and the output that the second team leaves
   const u32 shared = shared_address(shared_memory);
   const u32 k_full = shared, v_full = k_full + 8 * STAGES, empty = v_full + 8 * STAGES, stages = shared + BARRIER_BYTES;
   u8 *const stage_memory = shared_memory + BARRIER_BYTES;
@@ -237,7 +237,8 @@ KERNEL_REGISTERS(THREADS, THREAD_REGISTERS) void heddle_decode(
     int pages[PAGES], scale_page = 0;
     const auto copy_of = [&](int r) { return (lane + 32 * r) * TEAM_PRODUCERS + producer; };
     const auto copied_token = [&](int r) { // of the tile
-      return BULK ? (copy_of(r) < K_COPIES ? copy_of(r) / K_SLICES : copy_of(r) - K_COPIES) * PIECE : (producer * STEPS + r) * STEP_TOKENS + lane / UNITS;
+      if constexpr (BULK) return (copy_of(r) < K_COPIES ? copy_of(r) / K_SLICES : copy_of(r) - K_COPIES) * PIECE;
+      return (producer * STEPS + r) * STEP_TOKENS + lane / UNITS;
     };
     const int scale_unit = producer * 32 + lane;
     const auto find_pages = [&] { // a tile ahead of its copies

@@ -157,8 +157,8 @@ hd_status bench_expected_init(bench_expected *e, const bench_data *d, double sca
   if (!e->rows) return HD_OUT_OF_MEMORY;
   expecting all = {.e = e, .d = d, .scale = scale, .elements = elements};
   hd_status status = HD_OK;
-  /* What failed is done again, for its words. */
-  for (int i = 0, good = expect_all(&all); !good && status == HD_OK && i < e->count; i++)
+  bool good = expect_all(&all);
+  for (int i = 0; !good && status == HD_OK && i < e->count; i++) /* what failed again, for its words */
     status = decode_one(e, d, e->seqs[i], scale, e->rows + i * elements, errors);
   if (status != HD_OK) bench_expected_finish(e);
   return status;
